@@ -33,10 +33,16 @@ constexpr const char* kProgram = "memleased";
 constexpr const char* kIdleExit = "--idle-exit-s=10";
 constexpr int kExitBusy = 73;  // another one serves the directory: as good as ours
 
-absl::Status failed(const std::string& what) {
-  return wire::make_error(ErrorCode::kDaemonUnavailable, "no daemon answers, and " + what,
-                          "Start one by hand (memleased) to see more, or name one with "
-                          "MEMLEASE_DAEMON.");
+absl::Status failed(const std::string& what,
+                    std::string_view hint =
+                        "Start one by hand (memleased) to see more, or name "
+                        "one with MEMLEASE_DAEMON.") {
+  return wire::make_error(ErrorCode::kDaemonUnavailable, "no daemon answers, and " + what, hint);
+}
+
+absl::Status not_installed() {
+  return failed("none can be started: there is no memleased in $PATH",
+                "Install it, as by Debian's package memleased, or name it with MEMLEASE_DAEMON.");
 }
 
 // An installation has the library in lib/ and the program in bin/; a Python package has the program
@@ -157,6 +163,7 @@ absl::StatusOr<std::string> start_daemon(const std::string& directory, const std
   const int error = posix_spawnp(&pid, path.c_str(), settings.actions(), settings.attributes(),
                                  arguments.data(), environ);
   write_end.reset();
+  if (error == ENOENT && path == kProgram) return not_installed();
   if (error != 0) return failed(fmt::format("{} cannot be run: {}", path, std::strerror(error)));
   // The program returns when its child in the background serves (or not).
   const auto said = read_all(read_end.get(), interrupt);

@@ -78,15 +78,20 @@ std::string missing_library(const std::string& reason) {
 
 absl::Status no_runtime(const std::string& library, const std::string& plugin) {
   const char* const path = std::getenv("LD_LIBRARY_PATH");
+  // pip keeps out of a distribution's folders.
+  const std::string_view install = plugin.starts_with("/usr/lib")
+                                       ? "NVIDIA's package cuda-cudart-13-0"
+                                       : "pip install 'nvidia-cuda-runtime>=13,<14', or NVIDIA's "
+                                         "package cuda-cudart-13-0";
   return wire::make_error(
       ErrorCode::kUnsupported,
       fmt::format("GPU arrays need CUDA 13's runtime, and {} was not found: not in LD_LIBRARY_PATH "
                   "({}), not in the RUNPATH of {} ({}), not in the system's folders",
                   library, path == nullptr || *path == '\0' ? "not set" : path, plugin,
                   fmt::join(run_path(plugin), ", ")),
-      "Install it: pip install 'nvidia-cuda-runtime>=13,<14', or NVIDIA's package "
-      "cuda-cudart-13-0. Or name the folder that has it in LD_LIBRARY_PATH before the program "
-      "starts.");
+      fmt::format("Install it: {}. Or name the folder that has it in LD_LIBRARY_PATH before the "
+                  "program starts.",
+                  install));
 }
 
 absl::StatusOr<const memlease_cuda_table*> load() {

@@ -161,15 +161,15 @@ absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::File
   return broker_.fetch_file(session, file);
 }
 
-bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
+bool Daemon::hang_up(wire::SessionId session, Farewell farewell) {
   bool exit_awaited = true;
   uid_t uid = 0;
   with_broker([&](Broker& broker) {
     uid = broker.sessions().find(session)->peer.uid;
-    exit_awaited = broker.hang_up(session, goodbye);
+    exit_awaited = broker.hang_up(session, farewell);
   });
   history_log_.write_session(uid, "session hung up",
-                             {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
+                             {{"session", wire::to_int(session)}, {"farewell", name_of(farewell)}});
   watch_ends();
   return exit_awaited;
 }

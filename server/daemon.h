@@ -68,7 +68,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // SessionHost, on the loop's thread.
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) override;
   absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
-  bool hang_up(wire::SessionId session, bool goodbye) override;
+  bool hang_up(wire::SessionId session, Farewell farewell) override;
   bool program_replaced(wire::SessionId session) override;
   void exited(wire::SessionId session) override;
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -18,8 +19,10 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "server/channel/refusal.h"
 #include "server/config/background.h"
 #include "server/config/configure.h"
 #include "server/config/directory.h"
@@ -139,6 +142,22 @@ void apply(const absl::StatusOr<Reload>& reloaded, Config& config, Daemon& daemo
   (void)manager.ready();
 }
 
+// Whoever waits at sockets that a service manager keeps would have it start the daemon again at
+// once, until it gives the sockets up, too: our unit allows ten starts in 60 s.
+constexpr std::chrono::seconds kRefusing{7};
+
+void refuse_at(const std::vector<PassedSocket>& sockets, int stop) {
+  std::vector<int> listeners;
+  for (const PassedSocket& socket : sockets) listeners.push_back(socket.fd.get());
+  refuse_who_waits(listeners,
+                   wire::make_error(wire::ErrorCode::kInternal,
+                                    "memleased cannot start: its settings, or its directory, are "
+                                    "wrong",
+                                    "Whoever runs it finds what is wrong in its log: journalctl "
+                                    "-u memleased."),
+                   kRefusing, stop);
+}
+
 int serve(Config config, const CommandLine& command_line, Background& background) {
   // First of all, as it knows the passed sockets by their numbers.
   auto service = ServiceEnvironment::take();
@@ -159,7 +178,11 @@ int serve(Config config, const CommandLine& command_line, Background& background
   umask(0077);
   const wire::UniqueFd signals = block_signals();
   auto directory = Directory::lock(config.directory);
-  if (!directory.ok()) return fail(log, directory.status());
+  if (!directory.ok()) {
+    const int exit_code = fail(log, directory.status());
+    if (exit_code == kExitConfig) refuse_at(service->sockets, signals.get());
+    return exit_code;
+  }
   if (auto used = directory->use(std::move(service->sockets)); !used.ok()) return fail(log, used);
   auto loop = EventLoop::create();
   if (!loop.ok()) return fail(log, loop.status());
@@ -214,7 +237,13 @@ int run(std::span<const char* const> arguments) {
   const Startup startup = configure(arguments, environment, command_line.folder);
   std::fputs(startup.output.c_str(), stdout);
   std::fputs(startup.error.c_str(), stderr);
-  if (!startup.config) return startup.exit_code;
+  if (!startup.config) {
+    if (startup.exit_code == kExitConfig) {
+      const auto service = ServiceEnvironment::take();
+      if (service.ok()) refuse_at(service->sockets, -1);
+    }
+    return startup.exit_code;
+  }
   if (!wire::hold_standard_descriptors()) {
     std::perror("memleased: /dev/null");
     return kExitRuntime;

@@ -11,7 +11,7 @@ namespace memlease::wire {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<Payload>> kNames = {
-    "HELLO", "CHALLENGE", "PROOF", "WELCOME", "FETCH", "FILE", "BYE", "ERROR"};
+    "HELLO", "CHALLENGE", "PROOF", "WELCOME", "FETCH", "FILE", "BYE", "ERROR", "EXIT"};
 
 absl::Status malformed(std::string_view what) {
   return make_error(ErrorCode::kInvalidArgument, fmt::format("malformed attach frame: {}", what),
@@ -128,6 +128,7 @@ struct PayloadWriter {
     out.text(f.message, kMaxErrorTextBytes);
     out.text(f.hint, kMaxErrorTextBytes);
   }
+  void operator()(const ExitFrame&) {}
 };
 
 bool is_printable(std::string_view text) {
@@ -218,6 +219,8 @@ std::optional<Payload> read_payload(FrameType type, Reader& in) {
       return ByeFrame{};
     case FrameType::kError:
       return read_error(in);
+    case FrameType::kExit:
+      return ExitFrame{};
   }
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 // Frames of the attach channel: what client and daemon say to each other over attach.sock.
 //
-//   client  HELLO        PROOF          FETCH              BYE
+//   client  HELLO        PROOF          FETCH              EXIT  BYE
 //   daemon        CHALLENGE   WELCOME        FILE + fds
 //
 // Each frame is one SEQPACKET message: a header of kFrameHeaderBytes, then its payload, all
@@ -50,6 +50,7 @@ enum class FrameType : std::uint16_t {
   kFile = 6,
   kBye = 7,
   kError = 8,
+  kExit = 9,
 };
 
 struct HelloFrame {
@@ -105,9 +106,15 @@ struct ErrorFrame {
   friend bool operator==(const ErrorFrame&, const ErrorFrame&) = default;
 };
 
+// The process is about to exit by itself: nobody has killed it. Until it has, it may use all that
+// it has, and ask for more.
+struct ExitFrame {
+  friend bool operator==(const ExitFrame&, const ExitFrame&) = default;
+};
+
 // In the order of FrameType.
 using Payload = std::variant<HelloFrame, ChallengeFrame, ProofFrame, WelcomeFrame, FetchFrame,
-                             FileFrame, ByeFrame, ErrorFrame>;
+                             FileFrame, ByeFrame, ErrorFrame, ExitFrame>;
 
 struct Frame {
   std::uint32_t request_id = 0;  // chosen by the client for FETCH, repeated in the answer

@@ -11,6 +11,7 @@
 #include "client/arrays/release_views.h"
 #include "client/arrays/wait_limit.h"
 #include "client/ordering/element_layout.h"
+#include "client/session/exit_note.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 
@@ -25,6 +26,8 @@ std::optional<ReadLease> ForBindings::next_within(Follower& follower,
                                                   const Stop& stop) {
   return follower.next_within(timeout, &stop);
 }
+
+void ForBindings::tell_of_exit() { internal::tell_of_exit(); }
 
 bool ForBindings::is_strict(const WriteLease& lease) noexcept { return lease.strict_; }
 

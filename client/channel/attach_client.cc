@@ -235,8 +235,15 @@ void AttachClient::goodbye() {
   if (state_ != State::kConnected) return;
   state_ = State::kSaidGoodbye;
   if (socket_->closed_by_program()) return;
-  wire::send_frame(socket, wire::encode_frame({0, wire::ByeFrame{}}, welcome_.protocol));
+  say(wire::ByeFrame{});
   ::shutdown(socket, SHUT_RDWR);
+}
+
+// It does not matter whether it arrives.
+void AttachClient::say(const wire::Payload& last_word) {
+  const int socket = socket_->get();
+  if (socket < 0 || socket_->closed_by_program()) return;
+  wire::send_frame(socket, wire::encode_frame({0, last_word}, welcome_.protocol));
 }
 
 }  // namespace memlease::internal

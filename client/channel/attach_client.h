@@ -16,6 +16,7 @@
 #include "client/channel/attach_handshake.h"
 #include "client/channel/attach_socket.h"
 #include "client/channel/end_watch.h"
+#include "client/session/exit_note.h"
 #include "client/session/file_source.h"
 #include "client/session/interrupt.h"
 #include "wire/attach_frame.h"
@@ -73,6 +74,7 @@ class AttachClient : public FileSource {
                                               InterruptCheck interrupt);
   // The answer to the last request, whoever has sent it.
   absl::StatusOr<Reply> await_answer(InterruptCheck interrupt);
+  void say(const wire::Payload& last_word);
   absl::Status lost(std::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
   void drop() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -81,6 +83,7 @@ class AttachClient : public FileSource {
   // Open until destruction, so that alive() needs no lock.
   const std::unique_ptr<AttachSocket> socket_;
   EndWatch end_watch_{socket_->get()};
+  const ExitNote exit_note_{[this] { say(wire::ExitFrame{}); }};
 
   wire::Mutex mutex_;
   wire::CondVar idle_;  // fetching_ is false again

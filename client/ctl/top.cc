@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 // Later than that the daemon is said not to answer.
 constexpr std::chrono::milliseconds kLongestCall{2000};
+// Between the first two looks, before which there are no rates.
+constexpr std::chrono::milliseconds kFirstStep{250};
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 // What is known of the daemon.
@@ -77,14 +82,37 @@ std::string counted(const Cell& count, std::string_view what, const Style& style
                      number != nullptr && *number == 1 ? "" : "s");
 }
 
+void append_wrapped(std::vector<std::string>& lines, std::span<const std::string_view> keys,
+                    std::size_t columns) {
+  constexpr std::string_view kBetween = "  ";
+  lines.emplace_back();
+  for (const std::string_view key : keys) {
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = cropped(key, columns);
+    } else if (line.size() + kBetween.size() + key.size() <= columns) {
+      line.append(kBetween).append(key);
+    } else {
+      lines.push_back(cropped(key, columns));
+    }
+  }
+}
+
 // In as many lines as that takes.
 std::vector<std::string> help(std::size_t columns) {
-  constexpr std::string_view kViews = "q quit  a arrays  s sessions  d devices";
-  constexpr std::string_view kSorts =
-      "sort: r rate  w bandwidth  b bytes  v version  o open  n name";
-  const std::string line = fmt::format("{}  {}", kViews, kSorts);
-  if (line.size() <= columns) return {line};
-  return {cropped(kViews, columns), cropped(kSorts, columns)};
+  constexpr std::size_t kInOneLine = 102;
+  constexpr std::size_t kOfViews = 4;
+  constexpr std::string_view kKeys[] = {"q quit",       "a arrays",    "s sessions", "d devices",
+                                        "sort: r rate", "w bandwidth", "b bytes",    "v version",
+                                        "o open",       "n name"};
+  std::vector<std::string> lines;
+  if (columns >= kInOneLine) {
+    append_wrapped(lines, kKeys, columns);
+  } else {
+    append_wrapped(lines, std::span(kKeys).first<kOfViews>(), columns);
+    append_wrapped(lines, std::span(kKeys).subspan<kOfViews>(), columns);
+  }
+  return lines;
 }
 
 enum class View { kArrays, kSessions, kDevices };
@@ -102,7 +130,7 @@ class Top {
   absl::Status run() {
     while (!over()) {
       if (auto status = look(); !status.ok()) return status;
-      if (known_) draw();
+      if (looks_ > 1 || !trouble_.empty()) draw();
       // An answer ends the wait, too.
       const auto left = sampler_.asking()
                             ? kLongestCall
@@ -125,8 +153,9 @@ class Top {
       trouble_ = late ? "the daemon does not answer" : "";
       if (sample->ok()) picture_.add(**std::move(sample));
       const bool more = !late && picture_.live().more_to_describe();
-      known_ = known_ || !more;
-      next_ = more ? Clock::now() : Clock::now() + interval_;
+      if (sample->ok() && !more) ++looks_;
+      next_ = Clock::now();
+      if (!more) next_ += looks_ == 1 ? std::min(interval_, kFirstStep) : interval_;
     }
     if (!sampler_.asking() && Clock::now() >= next_) sampler_.ask(picture_.live().known_through());
     return absl::OkStatus();
@@ -204,7 +233,8 @@ class Top {
   void draw() {
     constexpr std::size_t kAboveRows = 3;  // the summary, an empty line, the titles
     const Screen::Size size = Screen::size();
-    const std::vector<std::string> below = help(size.columns);
+    std::vector<std::string> below = help(size.columns);
+    below.resize(std::clamp<std::size_t>(size.rows / 3, 1, below.size()));
     const std::size_t around = kAboveRows + below.size();
     const std::size_t rows = size.rows > around ? size.rows - around : 1;
     const Ranked shown = table(rows);
@@ -226,7 +256,7 @@ class Top {
   View view_ = View::kArrays;
   bool quit_ = false;
   Picture picture_;
-  bool known_ = false;        // all of it, once
+  std::uint64_t looks_ = 0;   // that showed all of it
   Clock::time_point next_{};  // when to ask again
   std::string trouble_;
   Signals signals_{SIGWINCH, SIGTSTP, SIGCONT};  // outlives the screen, so that its end is its end

@@ -88,11 +88,11 @@ class Watch {
     const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
     options_.style.now_ms = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::milliseconds>(unix_time).count());
-    rate_.add(now, version);
-    const auto rate = rate_.per_s();
-    const v1::Holder* writer = writer_.get(now);
     // The first one stood there already: since when, nobody knows.
     const bool first = !last_seen_;
+    if (!first) rate_.add(now, version);
+    const auto rate = rate_.per_s();
+    const v1::Holder* writer = writer_.get(now);
     Row row = {version,
                first ? Cell() : Cell(Moment{options_.style.now_ms}),
                first ? Cell() : Cell(Seconds{seconds_between(*last_seen_, now)}),

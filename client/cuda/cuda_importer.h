@@ -93,7 +93,7 @@ class CudaImporters : public ImporterSource {
   // If they have not been found yet, looks under the mutex.
   absl::StatusOr<const Importers*> look() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  wire::Mutex mutex_{wire::HeldOverLocks(7)};
+  wire::Mutex mutex_{wire::HeldOverLocks(8)};
   std::optional<const Importers> importers_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -102,7 +102,7 @@ class ReaderOrder {
   std::atomic<std::uint64_t> row_{0};  // packed; last, as a writer in another thread asks for it
   SharedEvents events_;
 
-  wire::Mutex mutex_{wire::HeldOverLocks(6)};  // nothing waits for the device under it
+  wire::Mutex mutex_{wire::HeldOverLocks(7)};  // nothing waits for the device under it
   // Per slot: whose order its event has; none: of several.
   std::vector<Stream> last_read_ ABSL_GUARDED_BY(mutex_);
   // Per slot: holds that release_deferred() gives up.

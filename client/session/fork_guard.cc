@@ -24,7 +24,7 @@ struct HeldMutex {
 };
 
 struct Registry {
-  wire::Mutex mutex{wire::HeldOverLocks(5)};  // taken last, after those of to_hold
+  wire::Mutex mutex{wire::HeldOverLocks(6)};  // taken last, after those of to_hold
   std::vector<const ForkObserver*> observers ABSL_GUARDED_BY(mutex);
   // In the order in which they are taken.
   std::vector<HeldMutex> to_hold ABSL_GUARDED_BY(mutex);

@@ -91,6 +91,8 @@ void bind_clients(py::module_& module) {
         return to_version(value.ptr(), argument);
       },
       "What an argument of this name says; raises TypeError and InvalidArgument.");
+  module.def("tell_of_exit", &internal::ForBindings::tell_of_exit,
+             "Tell the daemons that this process exits by itself.");
   module.def("leases_alive", &leases_alive, "Whether a lease or view of this process lives.");
   module.def("explain_faults", &explain_faults);
   module.def("explain_faults_unless_handled",

@@ -143,7 +143,8 @@ if not TYPE_CHECKING:  # which would believe that every attribute is there
         raise AttributeError(text, name=name)
 
 
-os.register_at_fork(before=forks.warn_of_leases)
+forks.tell_of_workers_exits()
+os.register_at_fork(before=forks.before_fork)
 
 copyreg.pickle(Array, references.reduce_array)
 copyreg.pickle(Follower, references.refuse_follower)

@@ -1,5 +1,6 @@
-"""Leases do not go into a forked child: it is warned of, once in a process."""
+"""Forked children: leases do not go into them, and some end in a way of their own."""
 
+import functools
 import itertools
 import sys
 
@@ -9,13 +10,39 @@ from memlease.errors import LeasesAtFork
 _forks = itertools.count()
 
 
-def warn_of_leases() -> None:
-    """Warn if any lives; to be called before each fork.
+def before_fork() -> None:
+    """Do what is due before each fork."""
+    tell_of_workers_exits()
+    _warn_of_leases()
+
+
+def tell_of_workers_exits() -> None:
+    """Have workers of multiprocessing tell the daemon that they exit by themselves.
+
+    They end by `os._exit`, behind finalizers. To be called once before they fork, or in them.
+    """
+    if "multiprocessing.util" in sys.modules:
+        _hook_into_multiprocessing()
+
+
+@functools.cache
+def _hook_into_multiprocessing() -> None:
+    from multiprocessing import util
+
+    def hook(_module: object) -> None:
+        util.Finalize(None, _core.tell_of_exit, exitpriority=-1000)
+
+    hook(_core)
+    util.register_after_fork(_core, hook)
+
+
+def _warn_of_leases() -> None:
+    """Warn if any lives, once in a process.
 
     `pty.fork` is for another program on a terminal of its own, as IPython's ``!command``: the child
     touches no view.
     """
-    if sys._getframe(1).f_globals.get("__name__") == "pty":
+    if sys._getframe(2).f_globals.get("__name__") == "pty":
         return
     if not _core.leases_alive() or next(_forks) > 0:
         return

@@ -86,10 +86,7 @@ bool AttachConnection::reject(const absl::Status& reason) {
 }
 
 bool AttachConnection::serve(std::uint32_t events) {
-  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    look_for_goodbye();
-    return false;
-  }
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) return false;
   if (is_answer_unread()) {
     hold_back();
     return true;
@@ -114,15 +111,28 @@ bool AttachConnection::serve(std::uint32_t events) {
   return false;
 }
 
-// The client's last word may still wait in the socket when the hang-up is seen.
-void AttachConnection::look_for_goodbye() {
-  while (state_ == State::kServing && !said_goodbye_) {
+// The last words may still wait in the socket when the hang-up, or the exit, is seen; behind more
+// frames than a socket's buffer takes there are none.
+Farewell AttachConnection::farewell() {
+  for (int frames = 0; state_ == State::kServing && frames < 1024; ++frames) {
     const auto received = receive();
-    if (received.outcome != wire::Received::Outcome::kFrame) return;
+    if (received.outcome != wire::Received::Outcome::kFrame) break;
     const auto frame = wire::parse_frame(received.bytes(), protocol_);
-    said_goodbye_ = is_from_peer(received) && frame.ok() &&
-                    std::holds_alternative<wire::ByeFrame>(frame->payload);
+    if (is_from_peer(received) && frame.ok()) is_farewell(frame->payload);
+    if (farewell_ == Farewell::kGoodbye) break;
   }
+  return farewell_;
+}
+
+bool AttachConnection::is_farewell(const wire::Payload& payload) {
+  if (std::holds_alternative<wire::ExitFrame>(payload)) {
+    farewell_ = Farewell::kExit;
+  } else if (std::holds_alternative<wire::ByeFrame>(payload)) {
+    farewell_ = Farewell::kGoodbye;
+  } else {
+    return false;
+  }
+  return true;
 }
 
 wire::Received AttachConnection::receive() const {
@@ -173,8 +183,7 @@ bool AttachConnection::handle(const wire::Received& received) {
       if (const auto* fetch = std::get_if<wire::FetchFrame>(&payload)) {
         return on_fetch(frame->request_id, *fetch);
       }
-      said_goodbye_ = std::holds_alternative<wire::ByeFrame>(payload);
-      if (said_goodbye_) return false;
+      if (is_farewell(payload)) return farewell_ != Farewell::kGoodbye;
       break;
   }
   return reject(make_error(

@@ -73,8 +73,8 @@ class AttachConnection {
 
   // Once the handshake is complete.
   std::optional<wire::SessionId> session() const { return session_; }
-  // True once the client has said BYE.
-  bool said_goodbye() const { return said_goodbye_; }
+  // What the client has said last, also what still waits in the socket.
+  Farewell farewell();
 
  private:
   enum class State { kHello, kProof, kServing };
@@ -85,12 +85,12 @@ class AttachConnection {
   bool on_hello(const wire::HelloFrame& hello);
   bool on_proof(const wire::ProofFrame& proof);
   bool on_fetch(std::uint32_t request_id, const wire::FetchFrame& fetch);
+  bool is_farewell(const wire::Payload& payload);  // noted in farewell_
   bool answer(std::uint32_t request_id, const wire::Payload& payload,
               std::span<const int> fds = {});
   bool on_unread_deadline();
 
   void end_unless(bool goes_on);
-  void look_for_goodbye();
   wire::Received receive() const;
   bool is_from_peer(const wire::Received& received) const;
   absl::Status not_from_peer(const wire::Received& received) const;
@@ -115,7 +115,7 @@ class AttachConnection {
   std::uint16_t protocol_ = wire::max_protocol();
   wire::Nonce nonce_{};
   std::optional<wire::SessionId> session_;
-  bool said_goodbye_ = false;
+  Farewell farewell_ = Farewell::kNone;
   bool holding_back_ = false;  // no frame is read until the last answer has been
   EventLoop::TimerId handshake_timer_;
   EventLoop::TimerId unread_timer_;

@@ -115,9 +115,9 @@ void AttachServer::refuse(wire::UniqueFd socket, const absl::Status& reason) {
 void AttachServer::connection_ended(ClientKey key) {
   Client& client = clients_.at(key);
   client.session = client.connection->session();
-  const bool goodbye = client.connection->said_goodbye();
+  const Farewell farewell = client.connection->farewell();
   client.connection.reset();
-  if (!client.session || !host_->hang_up(*client.session, goodbye)) {
+  if (!client.session || !host_->hang_up(*client.session, farewell)) {
     clients_.erase(key);
   } else if (client.program) {
     client.other_program = std::make_unique<ProgramWatch>(loop_, client.pid, client.process.pidfd(),

@@ -107,21 +107,24 @@ absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) {
 
 // Hang-up revokes what needs a call; its rows and its ownership stand until the process has exited,
 // unless it said goodbye. Nor does the memory go that it has open: its streams may use that still.
-bool Broker::hang_up(SessionId id, bool goodbye) {
+bool Broker::hang_up(SessionId id, Farewell farewell) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
   session->connected = false;
+  session->farewell = farewell;
   for (const ArrayId asked : session->asks) {
     if (Array* array = catalog_.find(asked)) writer_ownership_.cancel(*array, id);
   }
   const bool has_memory = !session->imported_memory.empty();
-  if (!goodbye || has_memory || memberships_.in_use(*session)) return true;
+  if (farewell != Farewell::kGoodbye || has_memory || memberships_.in_use(*session)) return true;
   session_ends_.begin(*session, Departure::kLeft, "");
   return false;
 }
 
 void Broker::exited(SessionId id) {
-  session_ends_.begin(*sessions_.find(id), Departure::kExited, "its process has exited");
+  Session* session = sessions_.find(id);
+  const bool died = session->farewell == Farewell::kNone;
+  session_ends_.begin(*session, Departure::kExited, died ? "its process has exited" : "");
 }
 
 bool Broker::program_replaced(SessionId id) {

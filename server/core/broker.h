@@ -67,8 +67,8 @@ class Broker {
   // ---- Sessions (called for the attach channel).
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
   absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file);
-  // `goodbye`: its process said that it uses nothing any more. True if exited() is still awaited.
-  bool hang_up(wire::SessionId id, bool goodbye);
+  // True if exited() is still awaited.
+  bool hang_up(wire::SessionId id, Farewell farewell);
   void exited(wire::SessionId id);
   // The same for a process that runs another program now, which has nothing mapped any more.
   // False, and nothing happens, where it has used a GPU: whether the driver has let go shows at its

@@ -69,8 +69,9 @@ struct Session {
   // What goes through arrays one by one does so in the order of their ids, on every run the same.
   absl::btree_set<wire::ArrayId> created;  // of those that still exist
   bool connected = true;                   // the attach connection stands, so the token counts
-  bool evicted = false;                    // what it holds takes nobody's share of slots
-  bool ending = false;                     // SessionEnds works it off
+  Farewell farewell = Farewell::kNone;
+  bool evicted = false;  // what it holds takes nobody's share of slots
+  bool ending = false;   // SessionEnds works it off
   absl::btree_map<wire::ArrayId, Membership> memberships;
   absl::btree_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;

@@ -62,7 +62,8 @@ std::vector<ArrayId> SessionEnds::next_arrays(const Session& session) const {
 void SessionEnds::end_array(Session& session, ArrayId id, End& end) {
   if (session.memberships.contains(id)) {
     if (Array* const array = parts_.catalog.find(id)) {
-      const std::string why = end.death.empty() ? "" : reclaim_reason(session, *array);
+      const std::string why =
+          end.how == Departure::kLeft ? "" : reclaim_reason(session, *array, !end.death.empty());
       if (!why.empty()) parts_.recorder.reclaimed(*array, session, why, end.reclaimed);
       parts_.reclaimer.detach(session, *array, end.how);
     }
@@ -101,10 +102,12 @@ void SessionEnds::finish(Session& session, const End& end) {
   parts_.files.session_ended(end.session);
 }
 
-std::string SessionEnds::reclaim_reason(const Session& session, const Array& array) const {
+std::string SessionEnds::reclaim_reason(const Session& session, const Array& array,
+                                        bool died) const {
   const Membership& membership = session.memberships.at(array.id);
   if (parts_.rows.is_writing(membership)) return "was writing";
   if (parts_.rows.in_use(membership, array)) return "held a slot";
+  if (!died) return "";
   if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession &&
       !array.home) {
     return std::string(kCreatedIt);

@@ -55,8 +55,8 @@ class SessionEnds {
   explicit SessionEnds(const Parts& parts, std::size_t arrays_per_slice = kArraysPerSlice)
       : parts_(parts), arrays_per_slice_(arrays_per_slice) {}
 
-  // Once for each session. `death`: why it has not left by itself; empty: it has. Takes the first
-  // slice: a session of few arrays has gone when this returns.
+  // Once for each session. `death`: what has ended its process; empty: it went by itself. Takes the
+  // first slice: a session of few arrays has gone when this returns.
   void begin(Session& session, Departure how, std::string death);
   // Takes the next slice. False: no end was under way.
   bool step();
@@ -82,8 +82,8 @@ class SessionEnds {
   void withdraw(Array& array, const Session& creator, Departure how);
   // Of so many rows as there may be arrays in a slice. True: those were the last ones.
   bool release_reads(Session& session);
-  // Empty: nothing was lost with it.
-  std::string reclaim_reason(const Session& session, const Array& array) const;
+  // Empty: nothing was lost with it. Who went by itself can only have left what it had in use.
+  std::string reclaim_reason(const Session& session, const Array& array, bool died) const;
   void finish(Session& session, const End& end);
 
   const Parts parts_;

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,6 +43,16 @@ struct NewSession {
   SessionToken token{};
 };
 
+// The last that a client has said on its connection.
+enum class Farewell : std::uint8_t {
+  kNone,
+  kExit,     // its process exits by itself, and uses until then what it has
+  kGoodbye,  // it uses nothing any more
+};
+constexpr std::string_view name_of(Farewell farewell) {
+  return farewell == Farewell::kGoodbye ? "goodbye" : farewell == Farewell::kExit ? "exit" : "none";
+}
+
 // A shared file as a session may have it.
 struct FileGrant {
   wire::UniqueFd fd;  // O_RDWR or O_RDONLY, as `writable` says
@@ -58,10 +69,10 @@ class SessionHost {
   // kNotFound, also for a file that its uid may not read; kOutOfMemory without a descriptor free.
   // kQuotaExceeded: the uid's sessions know too many files.
   virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) = 0;
-  // The connection has ended. The token dies. `goodbye`: the client said that it uses nothing any
-  // more, and that is the end of the session; otherwise what its process has mapped stays in force
-  // until it exits. True if exited() is still awaited. Never called twice for one session.
-  virtual bool hang_up(wire::SessionId session, bool goodbye) = 0;
+  // The connection has ended. The token dies. After a goodbye that is the end of the session;
+  // otherwise what its process has mapped stays in force until it exits. True if exited() is still
+  // awaited. Never called twice for one session.
+  virtual bool hang_up(wire::SessionId session, Farewell farewell) = 0;
   // The process runs another program, so that nothing is mapped that was: the end of the session.
   // hang_up came before. False where the core cannot rely on that, and exited() is still awaited.
   virtual bool program_replaced(wire::SessionId session) = 0;

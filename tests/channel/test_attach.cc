@@ -146,6 +146,15 @@ TEST_P(Attach, ReportsAKilledClientOnceAsHungUpThenAsExited) {
   EXPECT_THAT(host.events, ElementsAre("open 1", "hang_up 1", "exited 1"));
 }
 
+TEST_P(Attach, TellsThatItsProcessExitsByItself) {
+  serve();
+  Child child(
+      [&] { return attached(directory, [](AttachClient&) -> std::string { std::exit(0); }); });
+  run_until([&] { return host.has("exited 1"); });
+  finish(child);
+  EXPECT_THAT(host.events, ElementsAre("open 1", "exit 1", "exited 1"));
+}
+
 TEST_P(Attach, ReportsAGoodbyeAtOnceAndTheExitOnlyAtTheExit) {
   serve();
   Gate gate;

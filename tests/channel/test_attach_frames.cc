@@ -80,7 +80,8 @@ TEST_P(AttachFrames, EndsAConnectionThatSendsAnythingElseThanItsNextFrame) {
 
 TEST_P(AttachFrames, RefusesFramesOutOfTurn) {
   serve();
-  const wire::Payload out_of_turn[] = {wire::ProofFrame{}, wire::FetchFrame{}, wire::ByeFrame{}};
+  const wire::Payload out_of_turn[] = {wire::ProofFrame{}, wire::FetchFrame{}, wire::ByeFrame{},
+                                       wire::ExitFrame{}};
   for (const auto& payload : out_of_turn) {
     Child child([&] {
       RawClient client(directory);
@@ -96,7 +97,41 @@ TEST_P(AttachFrames, RefusesFramesOutOfTurn) {
     return client.expect_end_by(ErrorCode::kInvalidArgument);
   });
   EXPECT_EQ(finish(again), "");
-  EXPECT_EQ(log.size(), 4U);
+  EXPECT_EQ(log.size(), 5U);
+}
+
+// Its other threads go on until it has exited.
+TEST_P(AttachFrames, ServesAProcessThatIsAboutToExit) {
+  host.files = {{7, "board"}};
+  serve();
+  Child child([&]() -> std::string {
+    RawClient client(directory);
+    if (!client.attach()) return "cannot attach";
+    client.send(wire::ExitFrame{});
+    client.send(wire::FetchFrame{{FileId{7}}});
+    const auto frame = client.receive();
+    if (!frame || !std::holds_alternative<wire::FileFrame>(frame->payload)) return "no file";
+    return "";
+  });
+  EXPECT_EQ(finish(child), "");
+  run_until([&] { return host.has("exited 1"); });
+  EXPECT_THAT(host.events, ElementsAre("open 1", "fetch 1", "exit 1", "exited 1"));
+}
+
+// Frames before it wait, as an answer is unread.
+TEST_P(AttachFrames, FindsTheLastWordsBehindOthers) {
+  host.files = {{7, "board"}};
+  serve();
+  Child child([&]() -> std::string {
+    RawClient client(directory);
+    if (!client.attach()) return "cannot attach";
+    for (int i = 0; i < 20; ++i) client.send(wire::FetchFrame{{FileId{7}}});
+    client.send(wire::ExitFrame{});
+    return "";
+  });
+  EXPECT_EQ(finish(child), "");
+  run_until([&] { return host.has("exited 1"); });
+  EXPECT_TRUE(host.has("exit 1"));
 }
 
 TEST_P(AttachFrames, NamesBothVersionsIfTheyDoNotOverlap) {

@@ -1,6 +1,7 @@
 """The daemon under a service manager: what it tells, the sockets it is given, what SIGHUP does."""
 
 import contextlib
+import functools
 import json
 import shutil
 import signal
@@ -229,6 +230,34 @@ def test_whoever_connects_to_a_daemon_that_ends_waits_for_the_next_one(start, di
     for process in (writer, comer):
         process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0
+
+
+def test_who_waits_at_passed_sockets_is_told_that_the_settings_are_wrong(start, directory):
+    """Each attempt would have the manager start the daemon again, until it gives up."""
+    made = listening_sockets(directory / "run")
+    settings = directory / "wrong.toml"
+    settings.write_text("quota_arrays = many\n")
+    start_it = functools.partial(start, "--config", settings, sockets=made, ready=False)
+    assert start_it().wait() == 78, "at once, where nobody waits"
+    waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    waiting.connect(str(directory / "run/attach.sock"))
+    service = start_it()
+    assert b"memleased cannot start" in waiting.recv(4096)
+    for begin in ("True", "False"):  # nor does anybody get a daemon of his own without a word
+        comer = subprocess.run(
+            [sys.executable, "-c",
+             f"import sys, memlease; memlease.connect(sys.argv[1], start={begin})",
+             str(directory / "run")],
+            env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S,
+        )  # fmt: skip
+        assert "memleased cannot start: its settings, or its directory, are wrong" in comer.stderr
+        assert "journalctl" in comer.stderr
+    assert service.ctl("health").returncode != 0
+    assert service.process.poll() is None, "all of them by one start"
+    assert "wrong.toml:1:" in service.log()
+    waiting.close()
+    for one in made:
+        one.close()
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,54 @@ def test_the_drill_a_writer_of_ten_arrays_is_killed(logged):
     assert [line["held_s"] * 1000 for line in lines] == [e["held_ms"] for e in reclaimed]
 
 
+ENDS = """
+import multiprocessing, os, sys, memlease
+def work():
+    client = memlease.connect(sys.argv[1], start=False)
+    array = client.create("sim/u", shape=4, dtype="f4")
+    array.put(0)
+    globals().update(locals())  # open until the end
+def in_worker(method):
+    worker = multiprocessing.get_context(method).Process(target=work)
+    worker.start()
+    worker.join()
+if __name__ == "__main__":
+    sys.exit(eval(sys.argv[2]))
+"""
+
+
+def kinds_after(daemon, tmp_path, how):
+    """List the kinds of events once a process has worked and ended."""
+    path = tmp_path / "ends.py"
+    path.write_text(ENDS)
+    subprocess.run(
+        [sys.executable, path, daemon.directory, how],
+        env=clean_environment(), stderr=subprocess.DEVNULL, timeout=DEADLINE_S, check=False,
+    )  # fmt: skip
+    until(lambda: not daemon.json("sessions")["sessions"], "the daemon notices")
+    return [event["event"] for event in events(daemon)]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "work()",
+        "work() or 3",
+        "work() or 1 / 0",
+        "in_worker('fork')",
+        "in_worker('forkserver')",
+        "in_worker('spawn')",
+    ],
+)
+def test_a_process_that_ends_by_itself_has_not_died(daemon, tmp_path, how):
+    assert kinds_after(daemon, tmp_path, how) == ["created", "withdrawn"]
+
+
+def test_a_process_that_ends_without_a_word_has_died(daemon, tmp_path):
+    kinds = kinds_after(daemon, tmp_path, "work() or os._exit(0)")
+    assert kinds == ["created", "reclaimed", "withdrawn", "died"]
+
+
 def test_events_tell_what_happened_in_order(daemon, client):
     daemon.ctl("evict", client.session)
     daemon.ctl("withdraw", "sim/u")

@@ -185,6 +185,28 @@ def test_the_last_line_of_a_usual_terminal_is_whole(terminal):
     assert wide[-1].endswith("n name")
 
 
+def test_narrow_terminals_have_all_of_the_help(daemon):
+    top = Terminal(daemon, "top", "--interval", 0.1, columns=20)
+    frame = top.until(lambda frame: len(frame) == 24, "a whole screen")
+    top.close()
+    assert frame[-7:] == [
+        "q quit  a arrays",
+        "s sessions",
+        "d devices",
+        "sort: r rate",
+        "w bandwidth  b bytes",
+        "v version  o open",
+        "n name",
+    ]
+
+
+def test_its_first_screen_has_rates(terminal, daemon, publisher):
+    print(10**9, file=publisher.process.stdin, flush=True)  # goes on until it is killed
+    until(lambda: daemon.json("info", "sim/density")["version"] > 0, "it publishes")
+    [summary, *_] = terminal().frames()[0]
+    assert re.match(r"1 array, [^,]*, 1 session, (?!0/s)", summary), summary
+
+
 def test_its_summary_counts_in_english(terminal, daemon):
     frame = terminal().until(lambda frame: "array" in frame[0], "its summary")
     assert re.match(r"1 array, .*, 1 session, ", frame[0]), frame[0]

@@ -40,7 +40,7 @@ class Caller {
 
   server::Session& session() { return *host_.world.broker.sessions().find(session_); }
   void exit() {
-    host_.world.broker.hang_up(session_, false);
+    host_.world.broker.hang_up(session_, server::Farewell::kNone);
     host_.world.broker.exited(session_);
     while (host_.world.broker.work_off_ends()) {
     }

@@ -209,7 +209,7 @@ def test_frames_have_the_payloads_that_the_page_says():
         [number, name.upper(), payload_of(f"{name}Frame")]
         for name, number in re.findall(r"k(\w+) = (\d+)", types)
     ]
-    assert len(expected) == 8
+    assert len(expected) == 9
     assert [row for row in rows(section("## Attach channel")) if row[0].isdigit()][5:] == expected
 
 

@@ -47,7 +47,7 @@ void say_goodbye(World& world, const Command& command) {
   Process* const process = world.connected(command.who);
   if (process == nullptr) return;
   process->connected = false;
-  const bool exit_awaited = world.broker.hang_up(process->session, true);
+  const bool exit_awaited = world.broker.hang_up(process->session, server::Farewell::kGoodbye);
   require(exit_awaited || !process->uses_something(),
           "who holds or writes something keeps it until it exits");
   if (!exit_awaited) world.forget(*process);

@@ -172,7 +172,7 @@ void World::answer_open(Process& process, const server::Broker::Opened& opened) 
 void World::cut(Process& process) {
   if (!process.connected) return;
   process.connected = false;
-  require(broker.hang_up(process.session, false), "who is cut has not exited");
+  require(broker.hang_up(process.session, server::Farewell::kNone), "who is cut has not exited");
 }
 
 void World::record_pending(wire::ArrayId id, std::uint32_t slot) {

@@ -23,8 +23,9 @@ class FakeSessionHost : public server::SessionHost {
 
   absl::StatusOr<server::NewSession> open_session(const server::PeerIdentity& peer) override;
   absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
-  bool hang_up(wire::SessionId session, bool goodbye) override {
-    record(goodbye ? "goodbye" : "hang_up", session);
+  bool hang_up(wire::SessionId session, server::Farewell farewell) override {
+    record(farewell == server::Farewell::kNone ? "hang_up" : std::string(name_of(farewell)),
+           session);
     return true;  // it has more to give back
   }
   bool program_replaced(wire::SessionId session) override {
@@ -40,8 +41,8 @@ class FakeSessionHost : public server::SessionHost {
   bool ends_with_program = true;
   std::map<std::uint32_t, std::string> files;  // even ids are handed out writable
   std::vector<server::PeerIdentity> peers;
-  std::vector<std::string> events;  // "open 1", "fetch 1", "hang_up 1" or "goodbye 1", "exited 1"
-                                    // or "replaced 1"
+  std::vector<std::string> events;  // "open 1", "fetch 1", then "hang_up 1", "exit 1" or
+                                    // "goodbye 1", then "exited 1" or "replaced 1"
 
  private:
   void record(const std::string& what, wire::SessionId session);

@@ -282,7 +282,7 @@ class LocalDaemon::Files : public internal::FileSource {
  private:
   void leave() {
     if (std::exchange(said_goodbye_, true)) return;
-    exit_awaited_ = daemon_.broker_.hang_up(session_, true);
+    exit_awaited_ = daemon_.broker_.hang_up(session_, server::Farewell::kGoodbye);
   }
 
   LocalDaemon& daemon_;
@@ -309,7 +309,7 @@ LocalDaemon::~LocalDaemon() {
   files_changed_.wait_for(lock, std::chrono::seconds(20), [this] { return files_ == 0; });
   the_daemon = nullptr;
   EXPECT_EQ(broker_.sessions().size(), 1U) << "a session has not ended";
-  broker_.hang_up(elsewhere_, false);
+  broker_.hang_up(elsewhere_, server::Farewell::kNone);
   broker_.exited(elsewhere_);
   EXPECT_EQ(gpu_.segments, 0);
   EXPECT_EQ(importer.open_memory_count(), 0);

@@ -227,6 +227,19 @@ def test_wrong_settings_at_the_start_are_an_end_and_no_loop(machine):
     assert f"/{SETTINGS}:3:" in journal(machine)
 
 
+def test_wrong_settings_do_not_cost_the_sockets(machine):
+    """Clients come as fast as they can for longer than the unit's limit of starts counts."""
+    (machine.root / SETTINGS).write_text("quota_arrays = many\n")
+    end = time.monotonic() + 62
+    while time.monotonic() < end:
+        with Client(machine, ALICE) as alice:
+            assert "memleased cannot start" in alice.ask("connect")
+    assert show(machine, "ActiveState", "memleased.socket") == "active"
+    (machine.root / SETTINGS).unlink()
+    machine.must("systemctl", "restart", SERVICE)
+    assert health(machine).returncode == 0
+
+
 def test_a_daemon_that_hangs_is_ended_by_the_watchdog(machine):
     drop_in(machine, "WatchdogSec=1\nTimeoutAbortSec=2")
     assert health(machine).returncode == 0

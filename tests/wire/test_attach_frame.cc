@@ -34,6 +34,7 @@ std::vector<Frame> one_of_each() {
       {9, FileFrame{{{FileId{1}, FileKind::kSessionPage, std::uint64_t{1} << 40, true}}}},
       {0, ByeFrame{}},
       {9, ErrorFrame{ErrorCode::kNotFound, "no such file", "Ask for another."}},
+      {0, ExitFrame{}},
   };
 }
 
@@ -47,7 +48,7 @@ TEST(AttachFrame, StandsOnTheWireAsDocumented) {
   std::vector<std::size_t> sizes;
   for (const Frame& frame : one_of_each()) sizes.push_back(encode_frame(frame).size() - 16);
   EXPECT_THAT(sizes, ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 8 + 2 + 5, 4,
-                                            4 + 4 + 8 + 1, 0, 4 + 2 + 12 + 2 + 16));
+                                            4 + 4 + 8 + 1, 0, 4 + 2 + 12 + 2 + 16, 0));
 }
 
 TEST(AttachFrame, ReadsEachTypeAsItWasWritten) {
@@ -148,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Version2", kFetch, set(4, 2), "version 2 of the attach protocol, this side 1",
                  ErrorCode::kVersionSkew},
         BadFrame{"Type0", kFetch, set(6, 0), "type 0 is unknown"},
-        BadFrame{"Type9", kFetch, set(6, 9), "type 9 is unknown"},
+        BadFrame{"Type10", kFetch, set(6, 10), "type 10 is unknown"},
         BadFrame{"Type256", kFetch, set(7, 1), "type 261 is unknown"},
         BadFrame{"OtherType", kFetch, set(6, 2), "wrong length"},
         BadFrame{"HugePayload", kFetch, set(11, 0xff), "announces 4278190084 bytes"},
@@ -254,7 +255,7 @@ std::array<std::uint8_t, N> any_bytes() {
 Payload any_payload() {
   const auto file = FileId{*rc::gen::inRange<std::uint32_t>(1, kMaxFileId + 1)};
   const auto number = *rc::gen::arbitrary<std::uint64_t>();
-  switch (*rc::gen::inRange(1, 9)) {
+  switch (*rc::gen::inRange(1, 10)) {
     case 1: {
       const auto low = *rc::gen::inRange<std::uint16_t>(1, 65535);
       const auto high = *rc::gen::inRange<std::uint16_t>(low, 65535);
@@ -281,6 +282,8 @@ Payload any_payload() {
     }
     case 7:
       return ByeFrame{};
+    case 8:
+      return ExitFrame{};
     default:
       return ErrorFrame{ErrorCode{*rc::gen::inRange(1, 22)}, any_text(kMaxErrorTextBytes),
                         any_text(kMaxErrorTextBytes)};

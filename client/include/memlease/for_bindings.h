@@ -82,6 +82,10 @@ struct MEMLEASE_API ForBindings {
   // Where the line of explain_faults() goes from now on, at first standard error. Returns where it
   // went before.
   static int explain_faults_to(int descriptor) noexcept;
+
+  // For who exits by itself, but not by exit(), which has this done: tells the daemons so, that
+  // they do not take this process for one that was killed.
+  static void tell_of_exit();
 };
 
 }  // namespace memlease::internal

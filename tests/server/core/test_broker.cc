@@ -260,7 +260,7 @@ TEST(Broker, ExitEndsWhatTheProcessHeldAndSaysSo) {
   world.subscribe(reader, id).holds()[2].store(1);
   world.become_writer(owner, id).writing.store(1);
   world.clock.advance_ms(1500);
-  world.broker.hang_up(owner.id, false);
+  world.broker.hang_up(owner.id, Farewell::kNone);
   world.broker.exited(owner.id);
   const auto reclaimed = world.happened(server::Happening::kReclaimed);
   ASSERT_EQ(reclaimed.size(), 1U);
@@ -309,8 +309,8 @@ TEST(Broker, AnOpenTooManyStopsNobodyAndEndsWithItsSession) {
   EXPECT_FALSE(world.broker.in_use());
   ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
   EXPECT_FALSE(world.broker.exists(peer_of(1000), "u"));
-  world.broker.hang_up(owner.id, true);
-  EXPECT_FALSE(world.broker.hang_up(other.id, true));
+  world.broker.hang_up(owner.id, Farewell::kGoodbye);
+  EXPECT_FALSE(world.broker.hang_up(other.id, Farewell::kGoodbye));
   EXPECT_TRUE(world.broker.idle());
   EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
 }
@@ -338,7 +338,7 @@ TEST(Broker, AHangUpAloneEndsNothingThatIsMapped) {
   wire::ReaderRow& row = world.subscribe(owner, id);
   row.holds()[0].store(1);
   wire::Word* entry = owner.memberships.at(id).entry;
-  world.broker.hang_up(owner.id, false);
+  world.broker.hang_up(owner.id, Farewell::kNone);
   EXPECT_NE(entry->load(), 0U) << "a writer still sees this reader";
   EXPECT_TRUE(world.broker.in_use());
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "u"));
@@ -352,9 +352,9 @@ TEST(Broker, AnotherProgramInItsProcessEndsASessionAsItsExitDoes) {
   world.open(reader, "u");
   world.subscribe(reader, id).holds()[2].store(1);
   world.become_writer(owner, id).writing.store(1);
-  world.broker.hang_up(reader.id, false);
+  world.broker.hang_up(reader.id, Farewell::kNone);
   EXPECT_TRUE(world.broker.program_replaced(reader.id));
-  world.broker.hang_up(owner.id, false);
+  world.broker.hang_up(owner.id, Farewell::kNone);
   EXPECT_TRUE(world.broker.program_replaced(owner.id));
   const auto reclaimed = world.happened(server::Happening::kReclaimed);
   ASSERT_EQ(reclaimed.size(), 2U);
@@ -367,14 +367,14 @@ TEST(Broker, GoodbyeEndsTheSessionUnlessItLies) {
   BrokerWorld world;
   Session& honest = world.connect(1000);
   world.create(honest, spec_of("a"));
-  world.broker.hang_up(honest.id, true);
+  world.broker.hang_up(honest.id, Farewell::kGoodbye);
   EXPECT_EQ(world.broker.sessions().size(), 0U);
   EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
 
   Session& liar = world.connect(1000);
   const auto id = world.create(liar, spec_of("b"));
   world.subscribe(liar, id).holds()[0].store(1);
-  world.broker.hang_up(liar.id, true);
+  world.broker.hang_up(liar.id, Farewell::kGoodbye);
   EXPECT_EQ(world.broker.sessions().size(), 1U);
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "b"));
   world.broker.exited(liar.id);

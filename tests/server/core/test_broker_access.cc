@@ -36,7 +36,7 @@ TEST(BrokerToken, EveryOtherCredentialGetsOneAndTheSameAnswer) {
   Session& session = world.connect(1000);
   Session& neighbour = world.connect(1000);
   Session& hung_up = world.connect(1000);
-  world.broker.hang_up(hung_up.id, false);
+  world.broker.hang_up(hung_up.id, Farewell::kNone);
   Session& ended = world.connect(1000);
   const auto of_ended = credential_of(ended);
   world.broker.exited(ended.id);
@@ -227,7 +227,7 @@ TEST(BrokerQuota, CountsSessionsUntilTheirProcessHasExited) {
   Session& session = world.connect(1000);
   EXPECT_EQ(code_of(world.broker.open_session(peer_of(1000)).status()), ErrorCode::kQuotaExceeded);
   EXPECT_TRUE(world.broker.open_session(peer_of(1001)).ok());
-  world.broker.hang_up(session.id, false);
+  world.broker.hang_up(session.id, Farewell::kNone);
   EXPECT_FALSE(world.broker.open_session(peer_of(1000)).ok());
   world.broker.exited(session.id);
   EXPECT_TRUE(world.broker.open_session(peer_of(1000)).ok());

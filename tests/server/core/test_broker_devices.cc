@@ -235,7 +235,7 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   world.open(writer, "a");
   publish_two(writer, id);
   write_event(writer, id, 1).recorded.store(1);
-  world.broker.hang_up(writer.id, false);
+  world.broker.hang_up(writer.id, Farewell::kNone);
   world.broker.exited(writer.id);
   const Array& array = *world.broker.catalog().find(id);
   EXPECT_EQ(array.board->poisoned()[1].load(), 2U);
@@ -274,7 +274,7 @@ TEST_F(BrokerDevices, ADeadReadersReadsAreOver) {
   wire::EventWords& event = read_event(reader, id, 1);
   event.recorded.store(3);
   event.complete.store(2);
-  world.broker.hang_up(reader.id, false);
+  world.broker.hang_up(reader.id, Farewell::kNone);
   EXPECT_EQ(event.complete.load(), 2U) << "its work may go on";
   world.broker.exited(reader.id);
   EXPECT_EQ(event.complete.load(), 3U);
@@ -285,7 +285,7 @@ TEST_F(BrokerDevices, AnotherProgramInItsProcessEndsNothingWhereItHasUsedAGpu) {
   Session& writer = world.connect(1000);
   const auto id = create(writer, "a");
   world.become_writer(writer, id).writing.store(1);
-  world.broker.hang_up(writer.id, false);
+  world.broker.hang_up(writer.id, Farewell::kNone);
   EXPECT_FALSE(world.broker.program_replaced(writer.id));
   EXPECT_NE(world.broker.catalog().find(id), nullptr);
   world.broker.exited(writer.id);
@@ -299,7 +299,7 @@ TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   const auto id = create(owner, "a");
   const wire::FileId segment = open_memory(importer, id);
 
-  world.broker.hang_up(owner.id, false);
+  world.broker.hang_up(owner.id, Farewell::kNone);
   world.broker.exited(owner.id);  // withdraws the array; nothing is kept warm
   EXPECT_TRUE(world.broker.leave(importer, id, 1).ok());
   EXPECT_EQ(gpu.segments, 1);
@@ -314,7 +314,7 @@ TEST_F(BrokerDevices, AnExitClosesWhatItsProcessHadOpen) {
   open_memory(importer, id);
   for (Session* session : {&owner, &importer}) {
     const wire::SessionId ending = session->id;
-    world.broker.hang_up(ending, false);
+    world.broker.hang_up(ending, Farewell::kNone);
     world.broker.exited(ending);
   }
   EXPECT_EQ(gpu.segments, 0);
@@ -328,8 +328,8 @@ TEST_F(BrokerDevices, WhoSaysGoodbyeWithMemoryOpenEndsWithItsProcess) {
   open_memory(importer, id);
   ASSERT_TRUE(world.broker.leave(importer, id, 1).ok());
   const wire::SessionId ending = importer.id;
-  EXPECT_TRUE(world.broker.hang_up(ending, true)) << "its process is watched";
-  world.broker.hang_up(owner.id, false);
+  EXPECT_TRUE(world.broker.hang_up(ending, Farewell::kGoodbye)) << "its process is watched";
+  world.broker.hang_up(owner.id, Farewell::kNone);
   world.broker.exited(owner.id);
   EXPECT_EQ(gpu.segments, 1);
   world.broker.exited(ending);
@@ -371,7 +371,7 @@ TEST_F(BrokerGarbage, HasWhatALastMemberLeaves) {
 TEST_F(BrokerGarbage, HasWhatAProcessLeavesThatExits) {
   Session& session = world.connect(1000);
   subscribe(session, create(session, "a"));
-  world.broker.hang_up(session.id, false);
+  world.broker.hang_up(session.id, Farewell::kNone);
   world.broker.exited(session.id);
   expect_disposed(1);
 }

@@ -82,7 +82,7 @@ TEST_F(FiguresTest, SessionsAreConnectedOrLeaving) {
   Session& session = world_.connect(1000);
   world_.connect(1001);
   world_.create(session, spec_of("a"));
-  world_.broker.hang_up(session.id, false);
+  world_.broker.hang_up(session.id, Farewell::kNone);
   host();
   EXPECT_EQ(figures_.sessions_connected, 1U);
   EXPECT_EQ(figures_.sessions_leaving, 1U);

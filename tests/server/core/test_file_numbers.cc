@@ -120,7 +120,7 @@ struct FewNumbers {
   BrokerWorld world{{{}, {}, kNumbers}};
 
   void end(SessionId id) {
-    world.broker.hang_up(id, false);
+    world.broker.hang_up(id, Farewell::kNone);
     world.broker.exited(id);
   }
 };

@@ -139,7 +139,7 @@ TEST(HistoryOfTheBroker, TellsOfCreationsAndWithdrawals) {
   world.create(owner, spec_of("b"));
   world.clock.advance_ms(2500);
   ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "a").ok());
-  world.broker.hang_up(owner.id, true);
+  world.broker.hang_up(owner.id, Farewell::kGoodbye);
   EXPECT_THAT(told(world), ElementsAre("created a", "created b", "withdrawn a", "withdrawn b"));
   const auto withdrawn = world.happened(Happening::kWithdrawn);
   EXPECT_EQ(withdrawn[0].held_ms, 2500U);
@@ -154,7 +154,7 @@ TEST(HistoryOfTheBroker, ADeathHasTheSumOfWhatWasReclaimed) {
   world.create(owner, spec_of("a"));
   world.create(owner, spec_of("b"));
   world.clock.advance_ms(1000);
-  world.broker.hang_up(owner.id, false);
+  world.broker.hang_up(owner.id, Farewell::kNone);
   world.broker.exited(owner.id);
   EXPECT_THAT(told(world), ElementsAre("created a", "created b", "reclaimed a", "withdrawn a",
                                        "reclaimed b", "withdrawn b", "died "));
@@ -164,6 +164,26 @@ TEST(HistoryOfTheBroker, ADeathHasTheSumOfWhatWasReclaimed) {
   EXPECT_EQ(death.held_ms, 1000U);
   EXPECT_EQ(death.arrays, 2U);
   EXPECT_EQ(death.bytes, 2U * 3 * 4 * 8 * 4);
+}
+
+// What it had in use is lost nevertheless, and told of.
+TEST(HistoryOfTheBroker, WhoExitsByItselfHasNotDied) {
+  BrokerWorld world;
+  Session& session = world.connect(1000);
+  world.create(session, spec_of("created"));
+  world.become_writer(session, world.create(session, spec_of("written")));
+  world.become_writer(session, world.create(session, spec_of("in/writing"))).writing.store(1);
+  const auto held = world.create(session, spec_of("held"));
+  world.subscribe(session, held).holds()[0].store(1);
+  EXPECT_TRUE(world.broker.hang_up(session.id, Farewell::kExit)) << "until its exit all stands";
+  EXPECT_EQ(world.happened(Happening::kWithdrawn).size(), 0U);
+  world.broker.exited(session.id);
+  EXPECT_EQ(world.happened(Happening::kWithdrawn).size(), 4U);
+  EXPECT_EQ(world.happened(Happening::kDied).size(), 0U);
+  const auto reclaimed = world.happened(Happening::kReclaimed);
+  ASSERT_EQ(reclaimed.size(), 2U);
+  EXPECT_EQ(reclaimed[0].reason, "was writing");
+  EXPECT_EQ(reclaimed[1].reason, "held a slot");
 }
 
 // Readers wait for a next one, and whoever looks for the reason wants to know who that was.
@@ -181,7 +201,7 @@ TEST(HistoryOfTheBroker, AWriterThatDiesBetweenTwoWritesIsToldOfArraysThatLiveOn
   world.become_writer(writer, left_id);
   world.open(other, "left/to/another");
   world.become_writer(other, left_id);
-  world.broker.hang_up(writer.id, false);
+  world.broker.hang_up(writer.id, Farewell::kNone);
   world.broker.exited(writer.id);
   const auto reclaimed = world.happened(Happening::kReclaimed);
   ASSERT_EQ(reclaimed.size(), 1U);
@@ -190,7 +210,7 @@ TEST(HistoryOfTheBroker, AWriterThatDiesBetweenTwoWritesIsToldOfArraysThatLiveOn
   EXPECT_EQ(reclaimed[0].pid, peer_of(1000).pid);
   EXPECT_EQ(world.broker.totals().reclaims.at("was its writer").arrays, 1U);
   EXPECT_EQ(world.happened(Happening::kDied).front().arrays, 1U);
-  world.broker.hang_up(other.id, true);
+  world.broker.hang_up(other.id, Farewell::kGoodbye);
   EXPECT_EQ(world.happened(Happening::kReclaimed).size(), 1U) << "who leaves has said so itself";
 }
 

@@ -78,7 +78,8 @@ TEST_F(SessionEndsTest, EachCallWorksOffABoundedNumberOfArrays) {
 
 TEST_F(SessionEndsTest, AGoodbyeIsWorkedOffInSlicesToo) {
   Session& creator = creator_of_many();
-  EXPECT_FALSE(world_.broker.hang_up(creator.id, true)) << "nobody waits for its exit";
+  EXPECT_FALSE(world_.broker.hang_up(creator.id, Farewell::kGoodbye))
+      << "nobody waits for its exit";
   EXPECT_EQ(left(), kArrays - kSlice);
   EXPECT_EQ(finish(), 3U);
   EXPECT_TRUE(world_.broker.idle());
@@ -112,7 +113,7 @@ TEST(SessionEndsOnGpus, EachCallEndsABoundedNumberOfReads) {
     return static_cast<std::size_t>(
         std::ranges::count_if(reads, [](const auto* event) { return !event->is_complete(); }));
   };
-  world.broker.hang_up(reader.id, false);
+  world.broker.hang_up(reader.id, Farewell::kNone);
   world.broker.exited(reader.id);
   std::size_t before = under_way();
   EXPECT_GE(before, kArrays - kSlice);

@@ -122,7 +122,7 @@ TEST_F(SlotGrowthOnAGpu, AWithdrawnArrayLeavesNothing) {
   ASSERT_TRUE(world_.broker.withdraw(keeper_.peer, "u").ok());
   for (Session* session : {&reader_, &writer_, &keeper_}) {
     const wire::SessionId id = session->id;
-    world_.broker.hang_up(id, false);
+    world_.broker.hang_up(id, Farewell::kNone);
     world_.broker.exited(id);
   }
   EXPECT_EQ(gpu_.segments, 0);

@@ -223,7 +223,7 @@ TEST_F(WriterOwnershipTest, TheNewWriterDiesWithItsOffer) {
 TEST_F(WriterOwnershipTest, TheNewWriterHangsUpWithItsOffer) {
   world_.become_writer(a_, id_);
   ask(b_);
-  world_.broker.hang_up(b_.id, false);
+  world_.broker.hang_up(b_.id, Farewell::kNone);
   EXPECT_FALSE(moving()) << "nobody can confirm without a call";
   EXPECT_EQ(ask(a_).state, WriterState::kGranted);
 }
@@ -343,7 +343,7 @@ TEST_F(ExclusiveWriterTest, IsTheFirstToConfirmOnceItHasLeft) {
 
 TEST_F(ExclusiveWriterTest, IsAnotherOnceItHasDied) {
   world_.become_writer(a_, id_).writing.store(1);
-  world_.broker.hang_up(a_.id, false);
+  world_.broker.hang_up(a_.id, Farewell::kNone);
   world_.broker.exited(a_.id);
   world_.become_writer(b_, id_);
   expect_refused(c_);
@@ -353,7 +353,7 @@ TEST_F(ExclusiveWriterTest, IsAnotherOnceItHasDied) {
 TEST_F(ExclusiveWriterTest, IsAnotherOnceItsConnectionHasEnded) {
   WriterRow& row = world_.become_writer(a_, id_);
   row.writing.store(1);
-  world_.broker.hang_up(a_.id, false);
+  world_.broker.hang_up(a_.id, Farewell::kNone);
   EXPECT_EQ(ask(b_).state, WriterState::kBusy);
   row.writing.store(0);
   const WriterAnswer offer = ask(b_);
