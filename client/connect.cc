@@ -180,19 +180,7 @@ absl::Status with_what_it_said(const absl::Status& status, const std::string& sa
       wire::hint_of(status));
 }
 
-}  // namespace
-
-bool any_lease() {
-  const auto sessions = Sessions::instance().all();
-  return std::any_of(sessions.begin(), sessions.end(),
-                     [](const auto& session) { return session->in_use(); });
-}
-
-void keep_session(const std::shared_ptr<ArrayTable>& arrays) { Sessions::instance().keep(arrays); }
-
-ImporterSource& process_importers() { return CudaImporters::instance(); }
-
-absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
+absl::StatusOr<std::shared_ptr<ArrayTable>> find_session(const ConnectOptions& options) {
   std::vector<std::string> candidates = candidate_directories(options.directory);
   if (is_address(candidates.front()) && ::access(candidates.front().c_str(), F_OK) != 0) {
     return wire::make_error(
@@ -237,6 +225,26 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   } while (wait.goes_on(is_ending(candidates.front()) ? kEndTimeout : kStartTimeout));
   if (auto status = interrupt(); !status.ok()) return with_what_it_said(status, said);
   return with_what_it_said(session.status(), said);
+}
+
+}  // namespace
+
+bool any_lease() {
+  const auto sessions = Sessions::instance().all();
+  return std::any_of(sessions.begin(), sessions.end(),
+                     [](const auto& session) { return session->in_use(); });
+}
+
+void keep_session(const std::shared_ptr<ArrayTable>& arrays) { Sessions::instance().keep(arrays); }
+
+ImporterSource& process_importers() { return CudaImporters::instance(); }
+
+absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
+  auto session = find_session(options);
+  // What a daemon says that cannot start. It is not to be waited for, nor another one to be started.
+  if (wire::code_of(session.status()) != ErrorCode::kClosed) return session;
+  return wire::make_error(ErrorCode::kDaemonUnavailable, wire::message_of(session.status()),
+                          wire::hint_of(session.status()));
 }
 
 }  // namespace memlease::internal

@@ -150,7 +150,7 @@ void refuse_at(const std::vector<PassedSocket>& sockets, int stop) {
   std::vector<int> listeners;
   for (const PassedSocket& socket : sockets) listeners.push_back(socket.fd.get());
   refuse_who_waits(listeners,
-                   wire::make_error(wire::ErrorCode::kInternal,
+                   wire::make_error(wire::ErrorCode::kClosed,
                                     "memleased cannot start: its settings, or its directory, are "
                                     "wrong",
                                     "Whoever runs it finds what is wrong in its log: journalctl "

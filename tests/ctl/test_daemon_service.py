@@ -250,7 +250,8 @@ def test_who_waits_at_passed_sockets_is_told_that_the_settings_are_wrong(start, 
              str(directory / "run")],
             env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S,
         )  # fmt: skip
-        assert "memleased cannot start: its settings, or its directory, are wrong" in comer.stderr
+        assert "failed: memleased cannot start: its settings, or its " in comer.stderr
+        assert "DaemonUnavailable" in comer.stderr
         assert "journalctl" in comer.stderr
     assert service.ctl("health").returncode != 0
     assert service.process.poll() is None, "all of them by one start"
