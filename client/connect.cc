@@ -241,7 +241,8 @@ ImporterSource& process_importers() { return CudaImporters::instance(); }
 
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   auto session = find_session(options);
-  // What a daemon says that cannot start. It is not to be waited for, nor another one to be started.
+  // What a daemon says that cannot start. It is not to be waited for, nor another one to be
+  // started.
   if (wire::code_of(session.status()) != ErrorCode::kClosed) return session;
   return wire::make_error(ErrorCode::kDaemonUnavailable, wire::message_of(session.status()),
                           wire::hint_of(session.status()));
