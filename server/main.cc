@@ -16,7 +16,9 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -143,16 +145,17 @@ void apply(const absl::StatusOr<Reload>& reloaded, Config& config, Daemon& daemo
 }
 
 // Whoever waits at sockets that a service manager keeps would have it start the daemon again at
-// once, until it gives the sockets up, too: our unit allows ten starts in 60 s.
+// once, until it gives the sockets up, too: our unit allows 30 starts in 60 s.
 constexpr std::chrono::seconds kRefusing{7};
 
+// `stop`: see refuse_who_waits().
 void refuse_at(const std::vector<PassedSocket>& sockets, int stop) {
   std::vector<int> listeners;
   for (const PassedSocket& socket : sockets) listeners.push_back(socket.fd.get());
   refuse_who_waits(listeners,
                    wire::make_error(wire::ErrorCode::kClosed,
-                                    "memleased cannot start: its settings, or its directory, are "
-                                    "wrong",
+                                    "memleased cannot start: its settings, its directory or its "
+                                    "sockets are wrong",
                                     "Whoever runs it finds what is wrong in its log: journalctl "
                                     "-u memleased."),
                    kRefusing, stop);
@@ -178,12 +181,12 @@ int serve(Config config, const CommandLine& command_line, Background& background
   umask(0077);
   const wire::UniqueFd signals = block_signals();
   auto directory = Directory::lock(config.directory);
-  if (!directory.ok()) {
-    const int exit_code = fail(log, directory.status());
-    if (exit_code == kExitConfig) refuse_at(service->sockets, signals.get());
+  const absl::Status used = directory.ok() ? directory->use(service->sockets) : directory.status();
+  if (!used.ok()) {
+    const int exit_code = fail(log, used);
+    refuse_at(service->sockets, signals.get());
     return exit_code;
   }
-  if (auto used = directory->use(std::move(service->sockets)); !used.ok()) return fail(log, used);
   auto loop = EventLoop::create();
   if (!loop.ok()) return fail(log, loop.status());
   ServiceManager manager(**loop, service->notify_socket, service->watchdog);
@@ -230,15 +233,28 @@ int serve(Config config, const CommandLine& command_line, Background& background
   return 0;
 }
 
+// What is wrong with the settings is not known as a setting: where the log would go is looked up in
+// the flags, as our unit has it.
+void print_error(const std::string& text, std::span<const char* const> arguments) {
+  const bool journal = std::ranges::find(arguments, std::string_view("--log-format=journal"),
+                                         [](const char* argument) {
+                                           return std::string_view(argument);
+                                         }) != arguments.end();
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::fprintf(stderr, "%s%s\n", journal ? "<3>" : "", line.c_str());
+  }
+}
+
 int run(std::span<const char* const> arguments) {
   block_sighup();
   std::error_code unknown;  // then a relative path stays one
   const CommandLine command_line{arguments, std::filesystem::current_path(unknown)};
   const Startup startup = configure(arguments, environment, command_line.folder);
   std::fputs(startup.output.c_str(), stdout);
-  std::fputs(startup.error.c_str(), stderr);
+  print_error(startup.error, arguments);
   if (!startup.config) {
-    if (startup.exit_code == kExitConfig) {
+    if (startup.exit_code != 0) {
       const auto service = ServiceEnvironment::take();
       if (service.ok()) refuse_at(service->sockets, -1);
     }

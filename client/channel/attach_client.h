@@ -33,9 +33,9 @@ class AttachClient : public FileSource {
  public:
   // To the daemon at <directory>/attach.sock; waits at most `longest` for its answers. One that is
   // busy with others who connect is asked again meanwhile. Errors: those of connect_socket() but
-  // Busy; DaemonUnavailable if the daemon is going away; Denied, QuotaExceeded and VersionSkew as
-  // the daemon says; Timeout if it does not answer, or stays busy; what `interrupt` says; Internal
-  // if what listens there is not memleased.
+  // Busy; DaemonUnavailable if the daemon is going away; Closed if it cannot start; Denied,
+  // QuotaExceeded and VersionSkew as the daemon says; Timeout if it does not answer, or stays busy;
+  // what `interrupt` says; Internal if what listens there is not memleased.
   static absl::StatusOr<std::unique_ptr<AttachClient>> connect(
       const std::string& directory, InterruptCheck interrupt = kNoInterrupts,
       std::chrono::nanoseconds longest = kAnswerTimeout);

@@ -1,11 +1,19 @@
 #include "client/ctl/connection.h"
 
-#include <cstdio>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <cstdio>
+#include <variant>
+
+#include "client/socket/connect_socket.h"
 #include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "wire/attach_frame.h"
 #include "wire/error.h"
+#include "wire/frame_socket.h"
+#include "wire/place.h"
 #include "wire/utf8.h"
 
 namespace memlease::ctl {
@@ -33,6 +41,20 @@ absl::StatusOr<Connection> connect(const Options& options) {
       ErrorCode::kDaemonUnavailable,
       fmt::format("no daemon answers in {}", fmt::join(directories, " or in ")),
       "Start one with memleased, or name its directory with --directory or MEMLEASE_DIR.");
+}
+
+absl::Status with_its_reason(const absl::Status& status, const std::string& directory) {
+  constexpr int kLongestMs = 200;  // it says so unasked
+  if (wire::code_of(status) != ErrorCode::kDaemonLost) return status;
+  const auto socket = internal::connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
+  if (!socket.ok()) return status;
+  pollfd entry{socket->fd.get(), POLLIN, 0};
+  if (::poll(&entry, 1, kLongestMs) <= 0) return status;
+  const auto received = wire::receive_frame(socket->fd.get(), wire::Ancillary::kFiles);
+  const auto frame = wire::parse_frame(received.bytes(), wire::protocol_of(received.bytes()));
+  const auto* said = frame.ok() ? std::get_if<wire::ErrorFrame>(&frame->payload) : nullptr;
+  if (said == nullptr || said->code != ErrorCode::kClosed) return status;
+  return wire::make_error(ErrorCode::kDaemonUnavailable, said->message, said->hint);
 }
 
 void print_record(const Table& record, const Options& options, const std::vector<Table>& nested) {

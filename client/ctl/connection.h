@@ -40,6 +40,9 @@ struct Connection {
 // To the first of the directories in which a daemon answers. One that is not to be trusted ends the
 // search: somebody may have planted it.
 absl::StatusOr<Connection> connect(const Options& options);
+// What a call to the daemon there came to, with the reason where the daemon is lost because it
+// cannot start: that it tells those who attach.
+absl::Status with_its_reason(const absl::Status& status, const std::string& directory);
 
 void print_record(const Table& record, const Options& options,
                   const std::vector<Table>& nested = {});

@@ -48,7 +48,8 @@ using Call = std::function<absl::Status(const Connection&)>;
 
 int ask_daemon(const Options& options, const Call& call) {
   auto daemon = connect(options);
-  const absl::Status status = daemon.ok() ? call(*daemon) : daemon.status();
+  const absl::Status status =
+      daemon.ok() ? with_its_reason(call(*daemon), daemon->directory) : daemon.status();
   if (has_no_reader(status)) end_by_pipe();
   if (!status.ok()) print_error(status, options);
   return exit_code_of(status);

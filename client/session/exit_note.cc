@@ -1,5 +1,7 @@
 #include "client/session/exit_note.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -26,9 +28,12 @@ Notes& notes() {
   return *the_notes;
 }
 
+// As the library is loaded: a fork may not come in the middle of it.
+[[maybe_unused]] const Notes& made_at_load = notes();
+
 }  // namespace
 
-ExitNote::ExitNote(std::function<void()> tell) : tell_(std::move(tell)) {
+ExitNote::ExitNote(std::function<void()> tell) : tell_(std::move(tell)), process_(::getpid()) {
   Notes& it = notes();
   const wire::MutexLock lock(it.mutex);
   it.all.push_back(this);
@@ -38,6 +43,10 @@ ExitNote::~ExitNote() {
   Notes& it = notes();
   const wire::MutexLock lock(it.mutex);
   std::erase(it.all, this);
+}
+
+void ExitNote::tell() const {
+  if (::getpid() == process_) tell_();
 }
 
 void tell_of_exit() {

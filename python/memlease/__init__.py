@@ -12,6 +12,7 @@ A daemon owns the arrays; every process maps the same bytes. ``connect()`` finds
             print(r.version, np.mean(r))
 """
 
+import atexit
 import copyreg
 import os
 from typing import TYPE_CHECKING, Never
@@ -143,6 +144,8 @@ if not TYPE_CHECKING:  # which would believe that every attribute is there
         raise AttributeError(text, name=name)
 
 
+# Also where Ctrl-C ends the program: Python ends itself by the signal, and by no exit() of C's, then.
+atexit.register(_core.tell_of_exit)
 forks.tell_of_workers_exits()
 os.register_at_fork(before=forks.before_fork)
 

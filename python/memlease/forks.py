@@ -21,7 +21,7 @@ def tell_of_workers_exits() -> None:
 
     They end by `os._exit`, behind finalizers. To be called once before they fork, or in them.
     """
-    if "multiprocessing.util" in sys.modules:
+    if sys.modules.get("multiprocessing.util") is not None:
         _hook_into_multiprocessing()
 
 

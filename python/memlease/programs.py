@@ -50,7 +50,8 @@ def memleased() -> Never:
 def _become(name: str) -> Never:
     program = _packaged(name)
     if not program:
-        raise Unsupported(f"{name} is missing from the package", "install memlease again")
+        hint = "Install what has it: on Debian, the package memleased; else memlease again, by pip."
+        raise SystemExit(f"{name}: the program is missing from the Python package ({hint})")
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored_by_python, signal.SIG_DFL)
     os.execv(program, [program, *sys.argv[1:]])

@@ -111,20 +111,21 @@ bool AttachConnection::serve(std::uint32_t events) {
   return false;
 }
 
-// The last words may still wait in the socket when the hang-up, or the exit, is seen; behind more
-// frames than a socket's buffer takes there are none.
-Farewell AttachConnection::farewell() {
+// They may still wait in the socket when the hang-up, or the exit, is seen. Behind more frames than
+// that nobody looks for them.
+Farewell AttachConnection::last_words() {
   for (int frames = 0; state_ == State::kServing && frames < 1024; ++frames) {
     const auto received = receive();
     if (received.outcome != wire::Received::Outcome::kFrame) break;
     const auto frame = wire::parse_frame(received.bytes(), protocol_);
-    if (is_from_peer(received) && frame.ok()) is_farewell(frame->payload);
+    const bool from_peer = is_from_peer(received) || is_from_exited_peer(received);
+    if (from_peer && frame.ok()) note_farewell(frame->payload);
     if (farewell_ == Farewell::kGoodbye) break;
   }
   return farewell_;
 }
 
-bool AttachConnection::is_farewell(const wire::Payload& payload) {
+bool AttachConnection::note_farewell(const wire::Payload& payload) {
   if (std::holds_alternative<wire::ExitFrame>(payload)) {
     farewell_ = Farewell::kExit;
   } else if (std::holds_alternative<wire::ByeFrame>(payload)) {
@@ -144,6 +145,12 @@ bool AttachConnection::is_from_peer(const wire::Received& received) const {
   if (!received.sender || received.sender->pid != peer_.pid) return false;
   return peer_.has_pid() ||
          (received.sender_process && is_same_process(received.sender_process.get(), pidfd_));
+}
+
+// For one that has been reaped older kernels have no pidfd any more.
+bool AttachConnection::is_from_exited_peer(const wire::Received& received) const {
+  return !peer_.has_pid() && received.sender && received.sender->pid == peer_.pid &&
+         !received.sender_process && has_exited(pidfd_);
 }
 
 absl::Status AttachConnection::not_from_peer(const wire::Received& received) const {
@@ -183,7 +190,7 @@ bool AttachConnection::handle(const wire::Received& received) {
       if (const auto* fetch = std::get_if<wire::FetchFrame>(&payload)) {
         return on_fetch(frame->request_id, *fetch);
       }
-      if (is_farewell(payload)) return farewell_ != Farewell::kGoodbye;
+      if (note_farewell(payload)) return farewell_ != Farewell::kGoodbye;
       break;
   }
   return reject(make_error(

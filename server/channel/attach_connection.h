@@ -74,7 +74,7 @@ class AttachConnection {
   // Once the handshake is complete.
   std::optional<wire::SessionId> session() const { return session_; }
   // What the client has said last, also what still waits in the socket.
-  Farewell farewell();
+  Farewell last_words();
 
  private:
   enum class State { kHello, kProof, kServing };
@@ -85,7 +85,7 @@ class AttachConnection {
   bool on_hello(const wire::HelloFrame& hello);
   bool on_proof(const wire::ProofFrame& proof);
   bool on_fetch(std::uint32_t request_id, const wire::FetchFrame& fetch);
-  bool is_farewell(const wire::Payload& payload);  // noted in farewell_
+  bool note_farewell(const wire::Payload& payload);  // false: it is none
   bool answer(std::uint32_t request_id, const wire::Payload& payload,
               std::span<const int> fds = {});
   bool on_unread_deadline();
@@ -93,6 +93,7 @@ class AttachConnection {
   void end_unless(bool goes_on);
   wire::Received receive() const;
   bool is_from_peer(const wire::Received& received) const;
+  bool is_from_exited_peer(const wire::Received& received) const;
   absl::Status not_from_peer(const wire::Received& received) const;
   bool reject(const absl::Status& reason);  // always false
   bool is_answer_unread() const;

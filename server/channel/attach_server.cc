@@ -115,7 +115,7 @@ void AttachServer::refuse(wire::UniqueFd socket, const absl::Status& reason) {
 void AttachServer::connection_ended(ClientKey key) {
   Client& client = clients_.at(key);
   client.session = client.connection->session();
-  const Farewell farewell = client.connection->farewell();
+  const Farewell farewell = client.connection->last_words();
   client.connection.reset();
   if (!client.session || !host_->hang_up(*client.session, farewell)) {
     clients_.erase(key);

@@ -1,5 +1,6 @@
 #include "server/channel/refusal.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -25,8 +26,7 @@ bool is_attach_channel(int listener) {
 bool refuse_next(int listener, std::span<const std::byte> last_word) {
   wire::UniqueFd connection(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (connection.get() < 0) return errno == EINTR || errno == EAGAIN || errno == ECONNABORTED;
-  if (!is_attach_channel(listener)) last_word = {};
-  wire::close_with(std::move(connection), last_word);
+  if (is_attach_channel(listener)) wire::close_with(std::move(connection), last_word);
   return true;
 }
 
@@ -37,7 +37,10 @@ void refuse_who_waits(std::span<const int> listeners, const absl::Status& reason
   using Clock = std::chrono::steady_clock;
   const std::vector<std::byte> last_word = wire::encode_frame({0, wire::to_error_frame(reason)});
   std::vector<pollfd> watched;
-  for (const int listener : listeners) watched.push_back({listener, POLLIN, 0});
+  for (const int listener : listeners) {
+    ::fcntl(listener, F_SETFL, O_RDWR | O_NONBLOCK);  // who has come may have gone
+    watched.push_back({listener, POLLIN, 0});
+  }
   if (::poll(watched.data(), watched.size(), 0) <= 0) return;
   watched.push_back({stop, POLLIN, 0});
   const auto end = Clock::now() + time;

@@ -277,7 +277,8 @@ absl::StatusOr<std::string> Directory::name_of(const PassedSocket& socket) const
   return name;
 }
 
-absl::Status Directory::use(std::vector<PassedSocket> sockets) {
+absl::Status Directory::use(std::vector<PassedSocket>& sockets) {
+  std::map<std::string, PassedSocket*> named;
   sockets_passed_ = !sockets.empty();
   for (PassedSocket& socket : sockets) {
     auto name = name_of(socket);
@@ -292,15 +293,14 @@ absl::Status Directory::use(std::vector<PassedSocket> sockets) {
           "Restart the unit of the sockets, which makes them again.");
     }
     if (auto status = remember(*name, false); !status.ok()) return status;
-    if (passed_.contains(*name)) {
+    if (!named.emplace(*name, &socket).second) {
       return make_error(ErrorCode::kInvalidArgument,
                         fmt::format("two sockets were passed for '{}/{}'", path_, *name),
                         "Let one unit of sockets name each of them once.");
     }
-    passed_[*name] = std::move(socket.fd);
   }
-  if (passed_.size() == 1) {
-    const bool has_attach = passed_.contains(wire::kAttachSocket);
+  if (named.size() == 1) {
+    const bool has_attach = named.contains(wire::kAttachSocket);
     return make_error(ErrorCode::kInvalidArgument,
                       fmt::format("of the daemon's two sockets only '{}/{}' was passed", path_,
                                   has_attach ? wire::kAttachSocket : wire::kControlSocket),
@@ -308,6 +308,7 @@ absl::Status Directory::use(std::vector<PassedSocket> sockets) {
                                   has_attach ? "Stream" : "SequentialPacket", path_,
                                   has_attach ? wire::kControlSocket : wire::kAttachSocket));
   }
+  for (const auto& [name, socket] : named) passed_[name] = std::move(socket->fd);
   return absl::OkStatus();
 }
 

@@ -30,8 +30,8 @@ class Directory {
 
   // Sockets that a service manager has bound to the names that listen() will be asked for: all of
   // them, or none at all. kInvalidArgument, naming the socket, if one is not a listening one of
-  // this directory, or something else bears its name by now.
-  absl::Status use(std::vector<PassedSocket> sockets);
+  // this directory, or something else bears its name by now; then they stay the caller's.
+  absl::Status use(std::vector<PassedSocket>& sockets);
 
   // A listening, non-blocking socket: the one that was passed, which has the mode that its maker
   // gave it and stays when the daemon ends, else a new one in place of a dead daemon's; type is

@@ -25,6 +25,11 @@ Usage limits_of_daemon(const Usage& per_uid) {
   return limits;
 }
 
+// None of who has said that he goes.
+std::string death_of(const Session& session, std::string_view what) {
+  return session.farewell == Farewell::kNone ? std::string(what) : "";
+}
+
 }  // namespace
 
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
@@ -123,8 +128,8 @@ bool Broker::hang_up(SessionId id, Farewell farewell) {
 
 void Broker::exited(SessionId id) {
   Session* session = sessions_.find(id);
-  const bool died = session->farewell == Farewell::kNone;
-  session_ends_.begin(*session, Departure::kExited, died ? "its process has exited" : "");
+  session_ends_.begin(*session, Departure::kExited,
+                      death_of(*session, "its process was killed, or called _exit()"));
 }
 
 bool Broker::program_replaced(SessionId id) {
@@ -136,7 +141,8 @@ bool Broker::program_replaced(SessionId id) {
   const bool used_gpu =
       !session->imported_memory.empty() || std::ranges::any_of(session->memberships, on_gpu);
   if (used_gpu) return false;
-  session_ends_.begin(*session, Departure::kExited, "its process runs another program");
+  session_ends_.begin(*session, Departure::kExited,
+                      death_of(*session, "its process runs another program"));
   return true;
 }
 

@@ -80,7 +80,7 @@ void HistoryLog::write(const HistoryEvent& event) {
 }
 
 void HistoryLog::write_session(uid_t uid, std::string_view text, LogFields fields) {
-  log_.write(*by_uid_.of(uid), LogLevel::kInfo, text, fields);
+  log_.write(*by_uid_.of(uid), LogLevel::kInfo, text, fields, LogLimiter::Kind::kUsual);
 }
 
 }  // namespace memlease::server

@@ -19,8 +19,8 @@ class HistoryLog {
   HistoryLog(Log& log, UidLogLimiters& by_uid);
 
   void write(const HistoryEvent& event);
-  // A line about a session that is no event: it comes or goes as it should. Counts as one of the
-  // user's lines.
+  // A line about a session that is no event: it comes or goes as it should. Half of the user's
+  // lines are left for events.
   void write_session(uid_t uid, std::string_view text, LogFields fields);
 
  private:

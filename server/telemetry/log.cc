@@ -190,13 +190,13 @@ const char* pattern_of(LogFormat format) {
 
 }  // namespace
 
-std::optional<std::uint64_t> LogLimiter::admit(Clock::time_point now) {
+std::optional<std::uint64_t> LogLimiter::admit(Clock::time_point now, Kind kind) {
   const wire::MutexLock lock(mutex_);
   if (now - period_start_ >= period_) {
     period_start_ = now;
     admitted_ = 0;
   }
-  if (admitted_ == burst_) {
+  if (admitted_ >= (kind == Kind::kUsual ? burst_ - burst_ / 2 : burst_)) {
     ++suppressed_;
     return std::nullopt;
   }
@@ -285,9 +285,10 @@ void Log::write(LogLevel level, std::string_view event, LogFields fields) {
   if (impl_->wants(level)) impl_->write(level, event, fields);
 }
 
-void Log::write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields) {
+void Log::write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields,
+                LogLimiter::Kind kind) {
   if (!impl_->wants(level)) return;
-  const auto suppressed = limiter.admit();
+  const auto suppressed = limiter.admit(LogLimiter::Clock::now(), kind);
   if (!suppressed) return;
   std::vector<LogField> all(fields);
   if (*suppressed > 0) all.emplace_back("suppressed", *suppressed);

@@ -59,8 +59,12 @@ class LogLimiter {
   LogLimiter(std::uint32_t burst, std::chrono::milliseconds period)
       : burst_(burst), period_(period) {}
 
+  // Of what is usual only half as much is let through, so that there is room left for the rest.
+  enum class Kind { kUsual, kNotable };
+
   // How many events were held back since the last one let through; nothing: hold this one back too.
-  std::optional<std::uint64_t> admit(Clock::time_point now = Clock::now());
+  std::optional<std::uint64_t> admit(Clock::time_point now = Clock::now(),
+                                     Kind kind = Kind::kNotable);
   // Let through in the period that `now` is in.
   std::uint32_t admitted(Clock::time_point now = Clock::now());
 
@@ -94,7 +98,8 @@ class Log {
   // Nothing below the level. What is too long for a line is cut, and ends with "...".
   void write(LogLevel level, std::string_view event, LogFields fields = {});
   // The line that ends a silence has a field `suppressed`.
-  void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {});
+  void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {},
+             LogLimiter::Kind kind = LogLimiter::Kind::kNotable);
 
   void debug(std::string_view event, LogFields fields = {}) {
     write(LogLevel::kDebug, event, fields);

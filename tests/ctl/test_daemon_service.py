@@ -250,10 +250,13 @@ def test_who_waits_at_passed_sockets_is_told_that_the_settings_are_wrong(start, 
              str(directory / "run")],
             env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S,
         )  # fmt: skip
-        assert "failed: memleased cannot start: its settings, or its " in comer.stderr
+        assert "failed: memleased cannot start: its settings, its " in comer.stderr
         assert "DaemonUnavailable" in comer.stderr
         assert "journalctl" in comer.stderr
-    assert service.ctl("health").returncode != 0
+    for command in ("health", "ls"):
+        told = service.ctl(command)
+        assert told.returncode == 4
+        assert "memleased cannot start: its settings, " in told.stderr
     assert service.process.poll() is None, "all of them by one start"
     assert "wrong.toml:1:" in service.log()
     waiting.close()
@@ -276,6 +279,20 @@ def test_wrong_sockets_are_explained(start, directory, change, message):
     assert service.wait() == 78
     assert message.format(run=service.directory) in service.log()
     assert "unit of sockets" in service.log(), "the hint says where to look"
+
+
+def test_who_waits_is_told_of_wrong_sockets_and_wrong_flags_too(start, directory):
+    made = listening_sockets(directory / "run")
+    for options, sockets in ((), made[:1]), (("--nonsense",), made):
+        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        waiting.connect(str(directory / "run/attach.sock"))
+        service = start(*options, sockets=sockets, ready=False)
+        assert b"memleased cannot start" in waiting.recv(4096)
+        service.signal(signal.SIGTERM)  # it would stay for others
+        service.wait()
+        waiting.close()
+    for one in made:
+        one.close()
 
 
 def test_a_socket_that_is_said_to_be_passed_and_is_not(start):

@@ -85,7 +85,7 @@ def test_the_drill_a_writer_of_ten_arrays_is_killed(logged):
     (death,) = of_kind(logged, "died")
     assert death["bytes"] == sum(event["bytes"] for event in reclaimed)
     assert death["pid"] == writer.pid
-    assert death["reason"] == "its process has exited"
+    assert death["reason"] == "its process was killed, or called _exit()"
     assert [event["array"] for event in of_kind(logged, "withdrawn")] == names
 
     lines = [line for line in logged.log() if line["event"].startswith("reclaimed from")]
@@ -97,7 +97,7 @@ def test_the_drill_a_writer_of_ten_arrays_is_killed(logged):
 
 
 ENDS = """
-import multiprocessing, os, sys, memlease
+import multiprocessing, os, signal, sys, memlease
 def work():
     client = memlease.connect(sys.argv[1], start=False)
     array = client.create("sim/u", shape=4, dtype="f4")
@@ -130,6 +130,7 @@ def kinds_after(daemon, tmp_path, how):
         "work()",
         "work() or 3",
         "work() or 1 / 0",
+        "work() or signal.raise_signal(signal.SIGINT)",
         "in_worker('fork')",
         "in_worker('forkserver')",
         "in_worker('spawn')",

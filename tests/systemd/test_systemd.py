@@ -224,7 +224,7 @@ def test_wrong_settings_at_the_start_are_an_end_and_no_loop(machine):
     machine.run("systemctl", "start", SERVICE)
     assert show(machine, "ExecMainStatus") == "78"
     assert show(machine, "NRestarts") == "0"
-    assert f"/{SETTINGS}:3:" in journal(machine)
+    assert f"/{SETTINGS}:3:" in journal(machine, "--priority=err")
 
 
 def test_wrong_settings_do_not_cost_the_sockets(machine):

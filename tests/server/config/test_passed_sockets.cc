@@ -43,7 +43,7 @@ class PassedSocketsTest : public DirectoryTest {
   void expect_unusable(std::vector<PassedSocket> sockets, const std::string& what) const {
     auto directory = Directory::lock(path_);
     ASSERT_TRUE(directory.ok()) << directory.status();
-    const absl::Status used = directory->use(std::move(sockets));
+    const absl::Status used = directory->use(sockets);
     EXPECT_EQ(wire::code_of(used), ErrorCode::kInvalidArgument) << used;
     EXPECT_THAT(wire::message_of(used), HasSubstr(what));
     EXPECT_FALSE(wire::hint_of(used).empty());
@@ -58,7 +58,7 @@ TEST_F(PassedSocketsTest, AreUsedAsTheyAreAndStayAtTheEnd) {
     std::vector<PassedSocket> sockets = both();
     const int control = sockets[0].fd.get();
     ASSERT_EQ(::chmod(at(wire::kControlSocket).c_str(), 0660), 0);
-    ASSERT_TRUE(directory->use(std::move(sockets)).ok());
+    ASSERT_TRUE(directory->use(sockets).ok());
     const auto socket = directory->listen(wire::kControlSocket, SOCK_STREAM, 0600);
     ASSERT_TRUE(socket.ok()) << socket.status();
     EXPECT_EQ(socket->get(), control);

@@ -57,6 +57,18 @@ TEST_F(HistoryLogTest, WhatADeadProcessNeitherHeldNorWroteIsForThoseWhoDebug) {
   }
 }
 
+TEST_F(HistoryLogTest, SessionsThatComeAndGoLeaveRoomForDeaths) {
+  Log log(LogLevel::kInfo, LogFormat::kJournal, write_.get());
+  UidLogLimiters by_uid(50, std::chrono::seconds(10));
+  HistoryLog lines(log, by_uid);
+  for (int i = 0; i < 100; ++i) lines.write_session(1000, "session opened", {});
+  lines.write(event_of(Happening::kDied));
+  const std::string text = written();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 26);
+  EXPECT_THAT(text, HasSubstr("a process ended before it had left session=3 pid=4711"));
+  EXPECT_THAT(text, HasSubstr("suppressed=75"));
+}
+
 TEST_F(HistoryLogTest, AnEvictionHasTheBytesThatTheSessionHeld) {
   HistoryEvent event = event_of(Happening::kEvicted);
   event.reason = "by uid 0";
