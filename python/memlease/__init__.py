@@ -144,7 +144,7 @@ if not TYPE_CHECKING:  # which would believe that every attribute is there
         raise AttributeError(text, name=name)
 
 
-# Also where Ctrl-C ends the program: Python ends itself by the signal, and by no exit() of C's, then.
+# Also where Ctrl-C ends the program: Python ends itself by the signal then, and not by C's exit().
 atexit.register(_core.tell_of_exit)
 forks.tell_of_workers_exits()
 os.register_at_fork(before=forks.before_fork)
