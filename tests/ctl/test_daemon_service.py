@@ -1,7 +1,6 @@
 """The daemon under a service manager: what it tells, the sockets it is given, what SIGHUP does."""
 
 import contextlib
-import functools
 import json
 import shutil
 import signal
@@ -232,36 +231,66 @@ def test_whoever_connects_to_a_daemon_that_ends_waits_for_the_next_one(start, di
         assert process.returncode == 0
 
 
-def test_who_waits_at_passed_sockets_is_told_that_the_settings_are_wrong(start, directory):
-    """Each attempt would have the manager start the daemon again, until it gives up."""
+@pytest.fixture
+def wrong(start, directory):
+    """Return a function that starts a daemon whose settings are wrong, with somebody waiting."""
     made = listening_sockets(directory / "run")
     settings = directory / "wrong.toml"
     settings.write_text("quota_arrays = many\n")
-    start_it = functools.partial(start, "--config", settings, sockets=made, ready=False)
-    assert start_it().wait() == 78, "at once, where nobody waits"
-    waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    waiting.connect(str(directory / "run/attach.sock"))
-    service = start_it()
-    assert b"memleased cannot start" in waiting.recv(4096)
-    for begin in ("True", "False"):  # nor does anybody get a daemon of his own without a word
-        comer = subprocess.run(
-            [sys.executable, "-c",
-             f"import sys, memlease; memlease.connect(sys.argv[1], start={begin})",
-             str(directory / "run")],
-            env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S,
-        )  # fmt: skip
-        assert "failed: memleased cannot start: its settings, its " in comer.stderr
-        assert "DaemonUnavailable" in comer.stderr
-        assert "journalctl" in comer.stderr
+
+    def start_it(waits=True):
+        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if waits:
+            waiting.connect(str(directory / "run/attach.sock"))
+        service = start("--config", settings, sockets=made, ready=False)
+        if waits:
+            assert b"memleased cannot start" in waiting.recv(4096)
+        waiting.close()
+        return service
+
+    yield start_it
+    for one in made:
+        one.close()
+
+
+def test_wrong_settings_are_the_end_at_once_where_nobody_waits(wrong):
+    service = wrong(waits=False)
+    assert service.wait() == 78
+    assert "wrong.toml:1:" in service.log()
+
+
+def test_one_start_tells_all_who_come_that_the_settings_are_wrong(wrong):
+    """Each attempt would have the manager start the daemon again, until it gives up."""
+    service = wrong()
+    for _ in range(20):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as comer:
+            comer.connect(str(service.directory / "attach.sock"))
+            assert b"memleased cannot start" in comer.recv(4096)
+    assert service.process.poll() is None
+
+
+@pytest.mark.no_asan  # they have seven seconds
+@pytest.mark.parametrize("begin", ["True", "False"])
+def test_nobody_gets_a_daemon_of_his_own_for_one_that_cannot_start(wrong, begin):
+    service = wrong()
+    comer = subprocess.run(
+        [sys.executable, "-c",
+         f"import sys, memlease; memlease.connect(sys.argv[1], start={begin})",
+         str(service.directory)],
+        env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert "failed: memleased cannot start: its settings, its " in comer.stderr
+    assert "DaemonUnavailable" in comer.stderr
+    assert "journalctl" in comer.stderr
+
+
+@pytest.mark.no_asan
+def test_memleasectl_is_told_that_a_daemon_cannot_start(wrong):
+    service = wrong()
     for command in ("health", "ls"):
         told = service.ctl(command)
         assert told.returncode == 4
         assert "memleased cannot start: its settings, " in told.stderr
-    assert service.process.poll() is None, "all of them by one start"
-    assert "wrong.toml:1:" in service.log()
-    waiting.close()
-    for one in made:
-        one.close()
 
 
 @pytest.mark.parametrize(

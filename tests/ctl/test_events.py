@@ -132,8 +132,10 @@ def kinds_after(daemon, tmp_path, how):
         "work() or 1 / 0",
         "work() or signal.raise_signal(signal.SIGINT)",
         "in_worker('fork')",
-        "in_worker('forkserver')",
-        "in_worker('spawn')",
+        *(
+            pytest.param(f"in_worker('{method}')", marks=pytest.mark.no_asan)  # slow there
+            for method in ("forkserver", "spawn")
+        ),
     ],
 )
 def test_a_process_that_ends_by_itself_has_not_died(daemon, tmp_path, how):
