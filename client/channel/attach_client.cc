@@ -229,21 +229,18 @@ bool AttachClient::alive() {
 }
 
 void AttachClient::goodbye() {
-  const int socket = socket_->get();
-  if (socket < 0) return;
+  if (socket_->get() < 0) return;
   const wire::MutexLock lock(mutex_);
   if (state_ != State::kConnected) return;
   state_ = State::kSaidGoodbye;
-  if (socket_->closed_by_program()) return;
-  say(wire::ByeFrame{});
-  ::shutdown(socket, SHUT_RDWR);
+  if (say(wire::ByeFrame{})) ::shutdown(socket_->get(), SHUT_RDWR);
 }
 
-// It does not matter whether it arrives.
-void AttachClient::say(const wire::Payload& last_word) {
+bool AttachClient::say(const wire::Payload& last_word) {
   const int socket = socket_->get();
-  if (socket < 0 || socket_->closed_by_program()) return;
+  if (socket < 0 || socket_->closed_by_program()) return false;
   wire::send_frame(socket, wire::encode_frame({0, last_word}, welcome_.protocol));
+  return true;
 }
 
 }  // namespace memlease::internal

@@ -74,7 +74,8 @@ class AttachClient : public FileSource {
                                               InterruptCheck interrupt);
   // The answer to the last request, whoever has sent it.
   absl::StatusOr<Reply> await_answer(InterruptCheck interrupt);
-  void say(const wire::Payload& last_word);
+  // It does not matter whether it arrives. False: this process has the socket no more.
+  bool say(const wire::Payload& last_word);
   absl::Status lost(std::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
   void drop() ABSL_LOCKS_EXCLUDED(mutex_);
 

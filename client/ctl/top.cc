@@ -100,18 +100,16 @@ void append_wrapped(std::vector<std::string>& lines, std::span<const std::string
 
 // In as many lines as that takes.
 std::vector<std::string> help(std::size_t columns) {
-  constexpr std::size_t kInOneLine = 102;
   constexpr std::size_t kOfViews = 4;
   constexpr std::string_view kKeys[] = {"q quit",       "a arrays",    "s sessions", "d devices",
                                         "sort: r rate", "w bandwidth", "b bytes",    "v version",
                                         "o open",       "n name"};
   std::vector<std::string> lines;
-  if (columns >= kInOneLine) {
-    append_wrapped(lines, kKeys, columns);
-  } else {
-    append_wrapped(lines, std::span(kKeys).first<kOfViews>(), columns);
-    append_wrapped(lines, std::span(kKeys).subspan<kOfViews>(), columns);
-  }
+  append_wrapped(lines, kKeys, columns);
+  if (lines.size() == 1) return lines;
+  lines.clear();
+  append_wrapped(lines, std::span(kKeys).first<kOfViews>(), columns);
+  append_wrapped(lines, std::span(kKeys).subspan<kOfViews>(), columns);
   return lines;
 }
 
