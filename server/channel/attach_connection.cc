@@ -29,11 +29,12 @@ constexpr const char* kForkHint = "After fork, connect again: the child is a ses
 }  // namespace
 
 AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
-                                   wire::UniqueFd socket, PeerIdentity peer, int pidfd,
-                                   UidQuota::Charge handshake, UidQuota* late_clients)
+                                   ProcView* proc, wire::UniqueFd socket, PeerIdentity peer,
+                                   int pidfd, UidQuota::Charge handshake, UidQuota* late_clients)
     : loop_(loop),
       host_(host),
       options_(options),
+      proc_(proc),
       peer_(std::move(peer)),
       pidfd_(pidfd),
       socket_(std::move(socket)),
@@ -80,8 +81,12 @@ void AttachConnection::say_last_word(const absl::Status& reason) {
 
 bool AttachConnection::reject(const absl::Status& reason) {
   say_last_word(reason);
-  options_->log(peer_.uid, fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
-                                       peer_.command, peer_.uid, wire::message_of(reason)));
+  options_->log(peer_.uid, [&] {
+    const bool is_known = state_ != State::kHello;
+    return fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
+                       is_known ? peer_.command : proc_->name_of(peer_), peer_.uid,
+                       wire::message_of(reason));
+  });
   return false;
 }
 
@@ -206,6 +211,9 @@ bool AttachConnection::on_hello(const wire::HelloFrame& hello) {
   if (::getrandom(nonce_.data(), nonce_.size(), 0) != static_cast<ssize_t>(nonce_.size())) {
     return reject(wire::errno_error(ErrorCode::kInternal, "getrandom", errno));
   }
+  // Looked at before the client can have its session, and not for whoever just connects.
+  peer_.command = proc_->command_of(peer_);
+  program_ = proc_->program_of(peer_);
   state_ = State::kProof;
   return answer(0, wire::ChallengeFrame{nonce_});
 }
@@ -271,6 +279,7 @@ bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& pay
 // The kernel charges a message to its sender until it is taken; while it tells us so, a byte of the
 // charge may remain. A message charges hundreds.
 bool AttachConnection::is_answer_unread() const {
+  if (state_ == State::kHello) return false;  // there was none
   int charged_bytes = 0;
   return ::ioctl(socket_.get(), SIOCOUTQ, &charged_bytes) == 0 && charged_bytes > 64;
 }

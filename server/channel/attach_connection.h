@@ -29,7 +29,9 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "server/channel/proc_view.h"
 #include "server/channel/process_watch.h"
 #include "server/channel/program_watch.h"
 #include "server/channel/uid_quota.h"
@@ -44,9 +46,10 @@ namespace memlease::server {
 struct AttachOptions {
   std::string daemon_version;
   wire::Incarnation incarnation{};
-  // A line for each client of `uid` that is refused or cut; uid_t(-1): it is not known. Clients
-  // cause these at will: limit the rate of each uid.
-  std::function<void(uid_t uid, std::string line)> log = [](uid_t, const std::string&) {};
+  // For each client of `uid` that is refused or cut; uid_t(-1): it is not known. Clients cause
+  // these at will: limit the rate of each uid, and call `line` for those that are written only.
+  using Line = absl::FunctionRef<std::string()>;
+  std::function<void(uid_t uid, Line line)> log = [](uid_t, Line) {};
   std::chrono::milliseconds handshake_deadline{5000};
   std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;
@@ -58,7 +61,7 @@ struct AttachOptions {
 // Belongs to the loop's thread. The pointers and the pidfd outlive it.
 class AttachConnection {
  public:
-  AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
+  AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options, ProcView* proc,
                    wire::UniqueFd socket, PeerIdentity peer, int pidfd, UidQuota::Charge handshake,
                    UidQuota* late_clients);
   // Closes the connection. SessionHost is not told: that is the owner's part.
@@ -73,6 +76,8 @@ class AttachConnection {
 
   // Once the handshake is complete.
   std::optional<wire::SessionId> session() const { return session_; }
+  // What the client ran when it said HELLO; nothing: it has not, or that cannot be told.
+  std::optional<ProgramMark> program() const { return program_; }
   // What the client has said last, also what still waits in the socket.
   Farewell last_words();
 
@@ -104,7 +109,8 @@ class AttachConnection {
   EventLoop* const loop_;
   SessionHost* const host_;
   const AttachOptions* const options_;
-  const PeerIdentity peer_;
+  ProcView* const proc_;
+  PeerIdentity peer_;  // with its command from HELLO on
   const int pidfd_;
   wire::UniqueFd socket_;
   UidQuota* const late_clients_;
@@ -115,6 +121,7 @@ class AttachConnection {
   State state_ = State::kHello;
   std::uint16_t protocol_ = wire::max_protocol();
   wire::Nonce nonce_{};
+  std::optional<ProgramMark> program_;
   std::optional<wire::SessionId> session_;
   Farewell farewell_ = Farewell::kNone;
   bool holding_back_ = false;  // no frame is read until the last answer has been

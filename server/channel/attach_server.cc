@@ -17,8 +17,6 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-constexpr const char* kOutOfSight = "in another PID namespace";
-
 absl::Status check_type(int listener) {
   int type = 0;
   socklen_t size = sizeof(type);
@@ -60,7 +58,7 @@ AttachServer::AttachServer(EventLoop* loop, SessionHost* host, AttachOptions opt
     : loop_(loop),
       host_(host),
       options_(std::move(options)),
-      proc_shows_peers_(proc_shows_peers()),
+      proc_(options_.look_at_program),
       handshakes_(options_.unfinished_handshakes_per_uid),
       late_clients_(options_.late_clients_per_uid) {}
 
@@ -82,46 +80,45 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   if (!pidfd.ok()) return pidfd.status();
   const pid_t pid = peer->pid;
   const uid_t uid = peer->uid;
-  std::optional<ProgramMark> program;
-  if (!peer->has_pid()) {
-    peer->command = kOutOfSight;
-  } else if (proc_shows_peers_) {
-    peer->command = commands_.of(pid);
-    program = options_.look_at_program(pid);
-  }
   const ClientKey key = ++last_key_;
   auto process =
       ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });
   if (!process.ok()) return process.status();
-  auto connection = std::make_unique<AttachConnection>(loop_, host_, &options_, std::move(socket),
-                                                       *std::move(peer), process->pidfd(),
-                                                       *std::move(charge), &late_clients_);
+  auto connection = std::make_unique<AttachConnection>(
+      loop_, host_, &options_, &proc_, std::move(socket), *std::move(peer), process->pidfd(),
+      *std::move(charge), &late_clients_);
   const auto started = connection->start([this, key] { connection_ended(key); });
   if (!started.ok()) {
     connection->say_last_word(started);
-    options_.log(uid, fmt::format("attach: client refused: {}", wire::message_of(started)));
+    log_refusal(uid, started);
     return absl::OkStatus();
   }
-  clients_.emplace(key, Client{pid, program, *std::move(process), std::move(connection), {}, {}});
+  clients_.emplace(key, Client{pid, *std::move(process), std::move(connection), {}, {}});
   return absl::OkStatus();
 }
 
 void AttachServer::refuse(wire::UniqueFd socket, const absl::Status& reason) {
   const uid_t uid = uid_of_peer(socket.get());
   wire::close_with(std::move(socket), wire::encode_frame({0, wire::to_error_frame(reason)}));
-  options_.log(uid, fmt::format("attach: client refused: {}", wire::message_of(reason)));
+  log_refusal(uid, reason);
+}
+
+void AttachServer::log_refusal(uid_t uid, const absl::Status& reason) {
+  options_.log(uid,
+               [&] { return fmt::format("attach: client refused: {}", wire::message_of(reason)); });
 }
 
 void AttachServer::connection_ended(ClientKey key) {
   Client& client = clients_.at(key);
   client.session = client.connection->session();
+  const std::optional<ProgramMark> program = client.connection->program();
   const Farewell farewell = client.connection->last_words();
   client.connection.reset();
   if (!client.session || !host_->hang_up(*client.session, farewell)) {
     clients_.erase(key);
-  } else if (client.program) {
+  } else if (program) {
     client.other_program = std::make_unique<ProgramWatch>(loop_, client.pid, client.process.pidfd(),
-                                                          *client.program, options_.look_at_program,
+                                                          *program, options_.look_at_program,
                                                           [this, key] { program_replaced(key); });
   }
 }

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/channel/attach_connection.h"
-#include "server/channel/command_lines.h"
+#include "server/channel/proc_view.h"
 #include "server/channel/process_watch.h"
 #include "server/channel/uid_quota.h"
 #include "server/core/session_host.h"
@@ -47,8 +47,7 @@ class AttachServer {
   using ClientKey = std::uint64_t;
   // A process, from its connection on until both connection and process are gone.
   struct Client {
-    pid_t pid;                           // 0 in another PID namespace
-    std::optional<ProgramMark> program;  // what it ran when it connected; nothing: cannot be told
+    pid_t pid;  // 0 in another PID namespace
     ProcessWatch process;
     std::unique_ptr<AttachConnection> connection;  // none once it has ended
     // From the connection's end on:
@@ -60,6 +59,7 @@ class AttachServer {
   AttachServer(EventLoop* loop, SessionHost* host, AttachOptions options);
   absl::Status admit(wire::UniqueFd& socket);
   void refuse(wire::UniqueFd socket, const absl::Status& reason);
+  void log_refusal(uid_t uid, const absl::Status& reason);
   void connection_ended(ClientKey key);
   void process_exited(ClientKey key);
   void program_replaced(ClientKey key);
@@ -67,10 +67,9 @@ class AttachServer {
   EventLoop* const loop_;
   SessionHost* const host_;
   const AttachOptions options_;
-  const bool proc_shows_peers_;
+  ProcView proc_;
   UidQuota handshakes_;
   UidQuota late_clients_;
-  CommandLines commands_;
   std::unique_ptr<Acceptor> acceptor_;
   ClientKey last_key_ = 0;
   Clients clients_;

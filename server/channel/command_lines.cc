@@ -11,18 +11,6 @@
 #include "wire/mutex.h"
 
 namespace memlease::server {
-namespace {
-
-// The kernel's own record: read without a lock of the process.
-std::string name_of(pid_t pid) {
-  std::string name;
-  std::ifstream stream(fmt::format("/proc/{}/comm", pid));
-  std::getline(stream, name);
-  return CommandLines::printable(std::move(name));
-}
-
-}  // namespace
-
 struct CommandLines::Shared {
   explicit Shared(Read read_in) : read(std::move(read_in)) {}
 
@@ -88,6 +76,14 @@ void CommandLines::serve(const std::shared_ptr<Shared>& shared) {
     shared->answer = std::move(answer);
     shared->changed.notify_all();
   }
+}
+
+// The kernel's own record: read without a lock of the process.
+std::string CommandLines::name_of(pid_t pid) {
+  std::string name;
+  std::ifstream stream(fmt::format("/proc/{}/comm", pid));
+  std::getline(stream, name);
+  return printable(std::move(name));
 }
 
 std::string CommandLines::read_command_line(pid_t pid) {

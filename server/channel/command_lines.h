@@ -35,6 +35,8 @@ class CommandLines {
   // Printable ASCII, at most kMostBytes. Also "" for a process that is gone.
   std::string of(pid_t pid);
 
+  // The name that the kernel has for the process, printable; without a wait.
+  static std::string name_of(pid_t pid);
   // The arguments of the process, joined by spaces. Bytes that are not printable ASCII are written
   // as \x1b; what is longer than kMostBytes ends in "...". "": it has none, or it cannot be read.
   static std::string read_command_line(pid_t pid);

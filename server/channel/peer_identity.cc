@@ -16,17 +16,21 @@
 namespace memlease::server {
 namespace {
 
-// True where a uid may stand for any that this process's user namespace has no number for. In the
-// first user namespace, which maps all of them, 65534 is just the user "nobody".
-bool is_unmapped(uid_t uid) {
-  std::uint64_t overflow = 65534;
-  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
-  if (uid != overflow) return false;
+// As the first user namespace does. A map is written once.
+bool maps_all_users() {
   std::uint64_t inside = 1, outside = 0, count = 0;
   std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
-  const bool maps_all =
-      inside == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max();
-  return !maps_all;
+  return inside == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max();
+}
+
+// True where a uid may stand for any that this process's user namespace has no number for. Where it
+// maps all of them, 65534 is just the user "nobody".
+bool is_unmapped(uid_t uid) {
+  static const bool maps_all = maps_all_users();
+  if (maps_all) return false;
+  std::uint64_t overflow = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
+  return uid == overflow;
 }
 
 absl::StatusOr<std::vector<gid_t>> groups_of_peer(int socket) {

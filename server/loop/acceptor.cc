@@ -15,6 +15,7 @@ namespace memlease::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{50};
+constexpr int kMostGone = 32;  // looked at in one turn
 
 wire::UniqueFd open_reserve() { return wire::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
@@ -63,11 +64,16 @@ Acceptor::~Acceptor() {
 
 // One at each turn of the loop: who accepts more while a crowd connects lets all others wait.
 void Acceptor::accept_one() {
-  wire::UniqueFd connection(
-      ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (connection && has_gone(connection.get())) return;
-  if (connection) return accepted_(std::move(connection));
-  switch (errno) {
+  for (int gone = 0; gone < kMostGone; ++gone) {
+    wire::UniqueFd connection(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!connection) return none_accepted(errno);
+    if (!has_gone(connection.get())) return accepted_(std::move(connection));
+  }
+}
+
+void Acceptor::none_accepted(int error) {
+  switch (error) {
     case EAGAIN:
     case EINTR:
     case ECONNABORTED:

@@ -36,6 +36,7 @@ class Acceptor {
  private:
   Acceptor(EventLoop* loop, wire::UniqueFd listener, Accepted accepted, Overloaded overloaded);
   void accept_one();
+  void none_accepted(int error);
   bool shed_one();
   void pause();
 

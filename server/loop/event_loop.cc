@@ -89,9 +89,11 @@ EventLoop::TimerId EventLoop::after(std::chrono::milliseconds delay, Task task) 
   return timer;
 }
 
+// While there are others the timerfd may stay armed for one that is gone: a wake-up for nothing
+// costs less than a call to the kernel each time.
 void EventLoop::cancel(TimerId timer) {
   timers_.erase(timer);
-  arm_timer();
+  if (timers_.empty()) arm_timer();
 }
 
 void EventLoop::post(Task task) {
@@ -154,7 +156,8 @@ void EventLoop::run_due_timers() {
 
 void EventLoop::arm_timer() {
   const auto first = timers_.empty() ? Clock::time_point{} : timers_.begin()->first.deadline;
-  if (first == armed_) return;
+  const bool is_armed = armed_ != Clock::time_point{};
+  if (timers_.empty() ? !is_armed : is_armed && armed_ <= first) return;
   armed_ = first;
   const auto nanoseconds = first.time_since_epoch().count();
   itimerspec spec{};  // all zero disarms

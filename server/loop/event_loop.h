@@ -68,8 +68,9 @@ class EventLoop {
   void arm_timer();
 
   const wire::UniqueFd epoll_;
-  const wire::UniqueFd wake_;   // eventfd: something was posted
-  const wire::UniqueFd timer_;  // timerfd: armed for the first of timers_, if there is one
+  const wire::UniqueFd wake_;  // eventfd: something was posted
+  const wire::UniqueFd
+      timer_;  // timerfd: armed for the first of timers_ or earlier, if there is one
 
   bool running_ = false;
   Key last_key_ = 0;

@@ -287,12 +287,17 @@ void Log::write(LogLevel level, std::string_view event, LogFields fields) {
 
 void Log::write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields,
                 LogLimiter::Kind kind) {
+  write(limiter, level, [event] { return std::string(event); }, fields, kind);
+}
+
+void Log::write(LogLimiter& limiter, LogLevel level, absl::FunctionRef<std::string()> event,
+                LogFields fields, LogLimiter::Kind kind) {
   if (!impl_->wants(level)) return;
   const auto suppressed = limiter.admit(LogLimiter::Clock::now(), kind);
   if (!suppressed) return;
   std::vector<LogField> all(fields);
   if (*suppressed > 0) all.emplace_back("suppressed", *suppressed);
-  impl_->write(level, event, all);
+  impl_->write(level, event(), all);
 }
 
 }  // namespace memlease::server

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "absl/functional/function_ref.h"
 #include "wire/mutex.h"
 
 namespace memlease::server {
@@ -100,6 +101,9 @@ class Log {
   // The line that ends a silence has a field `suppressed`.
   void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {},
              LogLimiter::Kind kind = LogLimiter::Kind::kNotable);
+  // The event is made only if it is let through.
+  void write(LogLimiter& limiter, LogLevel level, absl::FunctionRef<std::string()> event,
+             LogFields fields = {}, LogLimiter::Kind kind = LogLimiter::Kind::kNotable);
 
   void debug(std::string_view event, LogFields fields = {}) {
     write(LogLevel::kDebug, event, fields);

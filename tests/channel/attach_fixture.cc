@@ -91,9 +91,9 @@ AttachFixture::AttachFixture()
   loop = *server::EventLoop::create();
   options.daemon_version = "1.2.3";
   options.incarnation = {1, 2, 3};
-  options.log = [this](uid_t uid, std::string line) {
+  options.log = [this](uid_t uid, absl::FunctionRef<std::string()> line) {
     log_uids.push_back(uid);
-    log.push_back(std::move(line));
+    log.push_back(line());
     loop->stop();
   };
 }

@@ -58,8 +58,8 @@ class BadClient {
     std::atomic<std::uint64_t> attached = 0;  // of these, such that had a session before
   };
 
-  BadClient(std::string path, std::uint64_t seed, Count* count)
-      : path_(std::move(path)), random_(seed), count_(*count) {}
+  BadClient(std::string path, const std::vector<Bytes>& corpus, std::uint64_t seed, Count* count)
+      : path_(std::move(path)), corpus_(corpus), random_(seed), count_(*count) {}
 
   void connect_once() {
     const wire::UniqueFd socket = connect_unix(path_, SOCK_SEQPACKET);
@@ -166,8 +166,8 @@ class BadClient {
   }
 
   const std::string path_;
+  const std::vector<Bytes>& corpus_;
   std::mt19937_64 random_;
-  const std::vector<Bytes> corpus_ = attach_corpus();
   Count& count_;
 };
 
@@ -184,13 +184,14 @@ class AttachStorm : public ::testing::Test {
     if (::setgroups(0, nullptr) != 0 || ::setgid(kStormer) != 0 || ::setuid(kStormer) != 0) {
       throw std::runtime_error("this test needs root");
     }
-    BadClient client(daemon_.directory() + "/attach.sock", seed, count_);
+    BadClient client(daemon_.directory() + "/attach.sock", corpus_, seed, count_);
     for (std::uint64_t i = 0; i < kConnectionsOfAProcess; ++i) client.connect_once();
   }
 
   BadClient::Count* const count_ =
       new (::mmap(nullptr, sizeof(BadClient::Count), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0)) BadClient::Count;
+  const std::vector<Bytes> corpus_ = attach_corpus();
   PrivateDaemon daemon_{{"--socket-mode=0666"}};
   std::array<ForkServer, 2> stormers_{ForkServer([this](std::uint64_t seed) { storm(seed); }),
                                       ForkServer([this](std::uint64_t seed) { storm(seed); })};
