@@ -1,13 +1,17 @@
 #include "server/channel/program_watch.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
-#include <sstream>
-#include <string>
+#include <array>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "fmt/format.h"
 #include "server/channel/process_watch.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 namespace {
@@ -18,17 +22,21 @@ constexpr std::chrono::milliseconds kLongestPause{10'000};
 }  // namespace
 
 std::optional<ProgramMark> program_of(pid_t pid) {
-  std::ifstream stream(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  std::getline(stream, line);
+  const wire::UniqueFd file(
+      ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 2'048> line;  // 51 numbers at most behind the name
+  const ssize_t size = file ? ::read(file.get(), line.data(), line.size()) : -1;
+  std::string_view fields(line.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   // proc(5): the second field, in parentheses, may have any characters; startstack is the 28th.
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string field;
-  for (int number = 3; number < 28; ++number) fields >> field;
+  std::size_t at = fields.rfind(')');
+  for (int number = 2; number < 28 && at != std::string_view::npos; ++number) {
+    at = fields.find(' ', at + 1);
+  }
+  if (at == std::string_view::npos) return std::nullopt;
+  fields.remove_prefix(at + 1);
   ProgramMark stack = 0;
-  if (!(fields >> stack) || stack == 0) return std::nullopt;
+  std::from_chars(fields.data(), fields.data() + fields.size(), stack);
+  if (stack == 0) return std::nullopt;
   return stack;
 }
 

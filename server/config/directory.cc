@@ -63,6 +63,10 @@ bool is_bound(const std::string& path) {
 // and then the first byte: what is in the file before may be of a daemon that was killed.
 constexpr off_t kLockedUntilNamed = 1;
 
+// Who connect in one instant, as the ranks of a job do, find room; and whoever fills it is worked
+// off in hundredths of a second, for which the others wait.
+constexpr int kBacklog = 1'024;
+
 struct flock lock_from(short type, off_t start) {
   struct flock lock{};
   lock.l_type = type;
@@ -340,7 +344,7 @@ absl::StatusOr<wire::UniqueFd> Directory::listen(const std::string& name, int ty
   }
   if (auto status = remember(name); !status.ok()) return status;
   if (::fchmodat(fd_.get(), name.c_str(), mode, 0) != 0) return failure("set the mode of");
-  if (::listen(socket.get(), SOMAXCONN) != 0) return failure("listen on");
+  if (::listen(socket.get(), kBacklog) != 0) return failure("listen on");
   return socket;
 }
 

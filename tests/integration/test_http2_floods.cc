@@ -101,9 +101,9 @@ const Flood kFloods[] = {
 
 class Http2Floods : public ::testing::TestWithParam<Flood> {
  protected:
-  wire::UniqueFd connect() const {
+  static wire::UniqueFd connect(const PrivateDaemon& daemon) {
     EXPECT_EQ(::seteuid(kFlooder), 0);
-    auto fd = connect_unix(daemon_.directory() + "/control.sock", SOCK_STREAM);
+    auto fd = connect_unix(daemon.directory() + "/control.sock", SOCK_STREAM);
     EXPECT_EQ(::seteuid(0), 0);
     return fd;
   }
@@ -133,6 +133,7 @@ class Http2Floods : public ::testing::TestWithParam<Flood> {
   }
 
   PrivateDaemon daemon_{{"--socket-mode=0666", "--log-level=warning"}};
+  PrivateDaemon other_{{"--socket-mode=0666", "--log-level=warning"}};
 };
 INSTANTIATE_TEST_SUITE_P(, Http2Floods, ::testing::ValuesIn(kFloods),
                          [](const auto& test) { return test.param.name; });
@@ -143,21 +144,20 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
     return wire::code_of(bystander.list("")) == wire::ErrorCode::kDenied;
   };
   // A busy machine takes its time to get there.
-  const auto is_cut = [&] {
-    return daemon_.log().find(std::string("limit=") + GetParam().limit) != std::string::npos;
+  const auto is_cut = [](const PrivateDaemon& daemon) {
+    return daemon.log().find(std::string("limit=") + GetParam().limit) != std::string::npos;
   };
   ASSERT_TRUE(answers());  // that it has no token
   Bystander caller(daemon_, {kBystander, kBystander});
-  const CallTimes idle = caller.idle(std::chrono::milliseconds(goal(10, 20'000)));
   const std::uint64_t before = daemon_.memory_bytes("VmRSS");
   std::size_t connections = 0;
   std::size_t cut = 0;
   Clock::duration longest{};  // until one was cut
-  const CallTimes flooded = caller.during([&] {
-    const auto end = Clock::now() + std::chrono::milliseconds(goal(400, 20'000));
+  const auto flood_for_a_while = [&](const PrivateDaemon& daemon) {
+    const auto end = Clock::now() + std::chrono::milliseconds(goal(400, 2'000));
     const auto latest = end + std::chrono::seconds(20);
-    while (Clock::now() < end || (!is_cut() && Clock::now() < latest)) {
-      const wire::UniqueFd fd = connect();
+    while (Clock::now() < end || (!is_cut(daemon) && Clock::now() < latest)) {
+      const wire::UniqueFd fd = connect(daemon);
       if (!fd) continue;  // the backlog is full
       const auto begin = Clock::now();
       if (flood(fd, GetParam(), std::max(end, begin + std::chrono::milliseconds(50)))) {
@@ -168,15 +168,28 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
         EXPECT_TRUE(answers());
       }
     }
-  });
+  };
+  // In turn, so that what else the machine does is the same for both.
+  std::vector<CallTimes> idle_rounds;
+  std::vector<CallTimes> elsewhere_rounds;
+  std::vector<CallTimes> flooded_rounds;
+  for (std::uint64_t round = 0; round < goal(1, 11); ++round) {
+    idle_rounds.push_back(caller.idle(std::chrono::milliseconds(goal(10, 2'000))));
+    elsewhere_rounds.push_back(caller.during([&] { flood_for_a_while(other_); }));
+    flooded_rounds.push_back(caller.during([&] { flood_for_a_while(daemon_); }));
+  }
+  const CallTimes idle = median_of(idle_rounds);
+  // What is the machine's part, whose processors the flood takes as well.
+  const CallTimes elsewhere = median_of(elsewhere_rounds);
+  const CallTimes flooded = median_of(flooded_rounds);
   EXPECT_LE(longest, kMostBeforeCut);
   if (is_proving()) {
-    EXPECT_LE(flooded.p99_us, 2 * idle.p99_us);
+    EXPECT_LE(flooded.p99_us, 2 * std::max(idle.p99_us, elsewhere.p99_us));
   }
   EXPECT_TRUE(answers());
   const std::uint64_t most = daemon_.memory_bytes("VmHWM");
   EXPECT_LT(most, before + kMostGrowth) << connections << " connections";
-  EXPECT_TRUE(is_cut()) << daemon_.log();
+  EXPECT_TRUE(is_cut(daemon_)) << daemon_.log();
   const auto metrics = daemon_.admin().metrics();
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   EXPECT_THAT(
@@ -184,11 +197,12 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
       ContainsRegex(fmt::format("memlease_gate_cuts_total.limit=\"{}\". [1-9]", GetParam().limit)));
   reached(
       "{}: {} connections, of which {} were cut after {} ms at most; the daemon's memory {} KiB, "
-      "then {} at most; calls of another user take 50 % {} us, 99 % {} us; in the flood {} us, {} "
-      "us",
+      "then {} at most; calls of another user take 50 % {} us, 99 % {} us; beside a flood of "
+      "another daemon {} us, {} us; beside that of this one {} us, {} us",
       GetParam().name, connections, cut,
       std::chrono::duration_cast<std::chrono::milliseconds>(longest).count(), before / 1024,
-      most / 1024, idle.p50_us, idle.p99_us, flooded.p50_us, flooded.p99_us);
+      most / 1024, idle.p50_us, idle.p99_us, elsewhere.p50_us, elsewhere.p99_us, flooded.p50_us,
+      flooded.p99_us);
 }
 
 // As `mpirun -n 64` of one user.
