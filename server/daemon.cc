@@ -97,7 +97,7 @@ absl::Status Daemon::listen(const Config& config) {
   AttachOptions options;
   options.daemon_version = MEMLEASE_VERSION;
   options.incarnation = incarnation_;
-  options.log = [this](uid_t uid, absl::FunctionRef<std::string()> line) {
+  options.log = [this](uid_t uid, const AttachOptions::Line& line) {
     log_.write(*warning_lines_.of(uid), LogLevel::kWarning, line);
   };
   auto attach_server = AttachServer::start(&loop_, this, std::move(*attach), std::move(options));

@@ -29,7 +29,6 @@
 #include <span>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/channel/proc_view.h"
 #include "server/channel/process_watch.h"
@@ -48,8 +47,8 @@ struct AttachOptions {
   wire::Incarnation incarnation{};
   // For each client of `uid` that is refused or cut; uid_t(-1): it is not known. Clients cause
   // these at will: limit the rate of each uid, and call `line` for those that are written only.
-  using Line = absl::FunctionRef<std::string()>;
-  std::function<void(uid_t uid, Line line)> log = [](uid_t, Line) {};
+  using Line = std::function<std::string()>;
+  std::function<void(uid_t uid, const Line& line)> log = [](uid_t, const Line&) {};
   std::chrono::milliseconds handshake_deadline{5000};
   std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;

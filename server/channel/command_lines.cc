@@ -11,6 +11,7 @@
 #include "wire/mutex.h"
 
 namespace memlease::server {
+
 struct CommandLines::Shared {
   explicit Shared(Read read_in) : read(std::move(read_in)) {}
 

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +27,8 @@ bool maps_all_users() {
 // True where a uid may stand for any that this process's user namespace has no number for. Where it
 // maps all of them, 65534 is just the user "nobody".
 bool is_unmapped(uid_t uid) {
-  static const bool maps_all = maps_all_users();
+  static std::atomic<bool> maps_all = false;  // once it does, for good
+  if (!maps_all) maps_all = maps_all_users();
   if (maps_all) return false;
   std::uint64_t overflow = 65534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;

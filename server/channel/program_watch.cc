@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kLongestPause{10'000};
 std::optional<ProgramMark> program_of(pid_t pid) {
   const wire::UniqueFd file(
       ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 2'048> line;  // 51 numbers at most behind the name
+  std::array<char, 2'048> line;  // the name, and some fifty numbers
   const ssize_t size = file ? ::read(file.get(), line.data(), line.size()) : -1;
   std::string_view fields(line.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   // proc(5): the second field, in parentheses, may have any characters; startstack is the 28th.

@@ -64,7 +64,7 @@ bool is_bound(const std::string& path) {
 constexpr off_t kLockedUntilNamed = 1;
 
 // Who connect in one instant, as the ranks of a job do, find room; and whoever fills it is worked
-// off in hundredths of a second, for which the others wait.
+// off in tenths of a second at most, for which the others wait.
 constexpr int kBacklog = 1'024;
 
 struct flock lock_from(short type, off_t start) {

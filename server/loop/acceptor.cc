@@ -15,7 +15,7 @@ namespace memlease::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{50};
-constexpr int kMostGone = 32;  // looked at in one turn
+constexpr std::chrono::milliseconds kMostForGone{1};
 
 wire::UniqueFd open_reserve() { return wire::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
@@ -42,6 +42,11 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::start(EventLoop* loop, wire:
   if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
     return wire::errno_error(wire::ErrorCode::kInternal, "O_NONBLOCK on a listening socket", errno);
   }
+  // Whoever receives a descriptor, or closes a socket in which one waits, may be the last to close
+  // that file, and the kernel lets the last one wait as long as its SO_LINGER says. From here on
+  // nobody who connects can send one; older kernels let him.
+  const int off = 0;
+  ::setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
   std::unique_ptr<Acceptor> acceptor(
       new Acceptor(loop, std::move(listener), std::move(accepted), std::move(overloaded)));
   auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_one(); });
@@ -62,14 +67,16 @@ Acceptor::~Acceptor() {
   loop_->cancel(resume_timer_);
 }
 
-// One at each turn of the loop: who accepts more while a crowd connects lets all others wait.
+// One that is still there at each turn of the loop: who accepts more while a crowd connects lets
+// all others wait.
 void Acceptor::accept_one() {
-  for (int gone = 0; gone < kMostGone; ++gone) {
+  const auto end = EventLoop::Clock::now() + kMostForGone;
+  do {
     wire::UniqueFd connection(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!connection) return none_accepted(errno);
     if (!has_gone(connection.get())) return accepted_(std::move(connection));
-  }
+  } while (EventLoop::Clock::now() < end);
 }
 
 void Acceptor::none_accepted(int error) {

@@ -2,6 +2,7 @@
 // flood that takes the last file descriptor loses its connections, and service returns by itself.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -10,6 +11,10 @@
 #include "absl/status/statusor.h"
 #include "server/loop/event_loop.h"
 #include "wire/unique_fd.h"
+
+#ifndef SO_PASSRIGHTS  // Linux 6.16
+#define SO_PASSRIGHTS 83
+#endif
 
 namespace memlease::server {
 

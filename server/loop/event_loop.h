@@ -1,5 +1,5 @@
 // The daemon's one loop: descriptors, one-shot timers, and tasks of other threads, all called on
-// the thread that is in run(). It wakes for nothing else: without timers, an idle daemon sleeps.
+// the thread that is in run(). It wakes for little else: without timers, an idle daemon sleeps.
 //
 // post() and stop() are thread-safe. Everything else belongs to the loop's thread, or to any thread
 // while the loop does not run. Not async-signal-safe: take signals by signalfd.

@@ -290,7 +290,7 @@ void Log::write(LogLimiter& limiter, LogLevel level, std::string_view event, Log
   write(limiter, level, [event] { return std::string(event); }, fields, kind);
 }
 
-void Log::write(LogLimiter& limiter, LogLevel level, absl::FunctionRef<std::string()> event,
+void Log::write(LogLimiter& limiter, LogLevel level, const std::function<std::string()>& event,
                 LogFields fields, LogLimiter::Kind kind) {
   if (!impl_->wants(level)) return;
   const auto suppressed = limiter.admit(LogLimiter::Clock::now(), kind);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -13,7 +14,6 @@
 #include <type_traits>
 #include <variant>
 
-#include "absl/functional/function_ref.h"
 #include "wire/mutex.h"
 
 namespace memlease::server {
@@ -102,7 +102,7 @@ class Log {
   void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {},
              LogLimiter::Kind kind = LogLimiter::Kind::kNotable);
   // The event is made only if it is let through.
-  void write(LogLimiter& limiter, LogLevel level, absl::FunctionRef<std::string()> event,
+  void write(LogLimiter& limiter, LogLevel level, const std::function<std::string()>& event,
              LogFields fields = {}, LogLimiter::Kind kind = LogLimiter::Kind::kNotable);
 
   void debug(std::string_view event, LogFields fields = {}) {

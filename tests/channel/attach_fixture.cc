@@ -17,6 +17,7 @@
 
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
+#include "server/loop/acceptor.h"
 #include "tests/support/unix_socket.h"
 #include "wire/error.h"
 
@@ -91,7 +92,7 @@ AttachFixture::AttachFixture()
   loop = *server::EventLoop::create();
   options.daemon_version = "1.2.3";
   options.incarnation = {1, 2, 3};
-  options.log = [this](uid_t uid, absl::FunctionRef<std::string()> line) {
+  options.log = [this](uid_t uid, const server::AttachOptions::Line& line) {
     log_uids.push_back(uid);
     log.push_back(line());
     loop->stop();
@@ -115,9 +116,17 @@ void AttachFixture::listen() {
 
 void AttachFixture::serve() {
   if (!listener) listen();
+  const int fd = listener.get();
   auto started = server::AttachServer::start(loop.get(), &host, std::move(listener), options);
   ASSERT_TRUE(started.ok()) << started.status();
   server = *std::move(started);
+  const int on = 1;
+  const bool as_older = options.pidfd_way == server::PidfdWay::kByNumber;
+  if (as_older) ::setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof on);
+  int passes = 1;
+  socklen_t size = sizeof passes;
+  ::getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &passes, &size);  // not on older kernels
+  lets_descriptors_through = passes == 1;
 }
 
 void AttachFixture::run_until(const std::function<bool()>& reached) {

@@ -83,13 +83,15 @@ class AttachFixture : public ::testing::Test {
   std::unique_ptr<server::EventLoop> loop;
   FakeSessionHost host;
   std::unique_ptr<server::AttachServer> server;
-  wire::UniqueFd listener;  // from listen() to serve()
+  wire::UniqueFd listener;                // from listen() to serve()
+  bool lets_descriptors_through = false;  // so that clients can send them; from serve() on
 
  private:
   const std::set<std::string> fds_before_;
 };
 
-// Each test runs twice: as on this kernel, and as on one before 6.5.
+// Each test runs twice: as on this kernel, and as on one before 6.5, which lets
+// clients send descriptors, too.
 class EachPidfdWay : public AttachFixture, public ::testing::WithParamInterface<server::PidfdWay> {
  protected:
   EachPidfdWay() { options.pidfd_way = GetParam(); }

@@ -210,7 +210,8 @@ TEST_F(AttachAcrossNamespaces, TakesNoDescriptorsFromAProcessWithoutANumber) {
   Child client([&]() -> std::string {
     RawClient raw(directory);
     if (!raw.attach()) return "cannot attach";
-    raw.send_bytes(wire::encode_frame({1, wire::FetchFrame{{wire::FileId{8}}}}), raw.fd());
+    const auto fetch = wire::encode_frame({1, wire::FetchFrame{{wire::FileId{8}}}});
+    if (!raw.send_bytes(fetch, raw.fd())) return "";  // by the kernel, from 6.16 on
     return raw.expect_end_by(ErrorCode::kInvalidArgument);
   });
   EXPECT_EQ(finish(client), "");

@@ -25,7 +25,7 @@ class Program : public AttachFixture {
       return see(pid);
     };
   }
-  int looks = 0;  // of which the first is at the connection's begin
+  int looks = 0;  // of which the first is at HELLO
   server::ProgramWatch::Look see = server::program_of;
 };
 

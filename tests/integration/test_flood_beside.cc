@@ -103,13 +103,16 @@ TEST_P(FloodBeside, OthersAreServedAndServiceReturns) {
   const milliseconds time(goal(50, 2'000));
   const FileLimit own_files(connections + 1'000);
   const PrivateDaemon daemon({"--socket-mode=0666", "--log-level=info"});
+  const PrivateDaemon other({"--socket-mode=0666", "--log-level=info"});
   const FileLimit files(GetParam(), daemon.pid());
-  daemon.signal(SIGHUP);
-  ASSERT_TRUE(
-      eventually([&] { return daemon.log().find("settings read again") != std::string::npos; }));
+  const FileLimit files_of_other(GetParam(), other.pid());
+  for (const PrivateDaemon* each : {&daemon, &other}) {
+    each->signal(SIGHUP);
+    ASSERT_TRUE(
+        eventually([&] { return each->log().find("settings read again") != std::string::npos; }));
+  }
 
   Bystander bystander(daemon, kBesideFlood);
-  const PrivateDaemon other({"--socket-mode=0666", "--log-level=error"});
   // In turn, so that what else the machine does is the same for all.
   std::vector<CallTimes> idle_rounds;
   std::vector<CallTimes> elsewhere_rounds;
@@ -137,6 +140,7 @@ TEST_P(FloodBeside, OthersAreServedAndServiceReturns) {
   const double back = std::ranges::max(back_ms);
   if (is_proving()) {
     EXPECT_LE(flooded.p99_us, 2 * std::max(idle.p99_us, elsewhere.p99_us));
+    EXPECT_LE(flooded.p99_us, 5 * idle.p99_us) << "even where daemon and flood take all processors";
   }
   EXPECT_LT(back, static_cast<double>(goal(10'000, 100)));
   reached(

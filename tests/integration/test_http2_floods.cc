@@ -152,6 +152,7 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
   const std::uint64_t before = daemon_.memory_bytes("VmRSS");
   std::size_t connections = 0;
   std::size_t cut = 0;
+  std::size_t tries = 0;      // of both daemons
   Clock::duration longest{};  // until one was cut
   const auto flood_for_a_while = [&](const PrivateDaemon& daemon) {
     const auto end = Clock::now() + std::chrono::milliseconds(goal(400, 2'000));
@@ -162,9 +163,10 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
       const auto begin = Clock::now();
       if (flood(fd, GetParam(), std::max(end, begin + std::chrono::milliseconds(50)))) {
         longest = std::max(longest, Clock::now() - begin);
-        ++cut;
+        cut += &daemon == &daemon_ ? 1 : 0;
       }
-      if (++connections % 100 == 1) {
+      connections += &daemon == &daemon_ ? 1 : 0;
+      if (++tries % 100 == 1) {
         EXPECT_TRUE(answers());
       }
     }
@@ -185,6 +187,7 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
   EXPECT_LE(longest, kMostBeforeCut);
   if (is_proving()) {
     EXPECT_LE(flooded.p99_us, 2 * std::max(idle.p99_us, elsewhere.p99_us));
+    EXPECT_LE(flooded.p99_us, 5 * idle.p99_us) << "even where daemon and flood take all processors";
   }
   EXPECT_TRUE(answers());
   const std::uint64_t most = daemon_.memory_bytes("VmHWM");

@@ -11,6 +11,7 @@
 #include "server/loop/acceptor.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unix_socket.h"
+#include "wire/frame_socket.h"
 
 namespace memlease::server {
 namespace {
@@ -53,8 +54,25 @@ INSTANTIATE_TEST_SUITE_P(Types, AcceptorOfType, ::testing::Values(SOCK_STREAM, S
                            return type.param == SOCK_STREAM ? "stream" : "packets";
                          });
 
+// Where the kernel has SO_PASSRIGHTS (Linux 6.16).
+TEST_P(AcceptorOfType, LetsNobodySendDescriptors) {
+  int passes = 0;
+  socklen_t size = sizeof passes;
+  const wire::UniqueFd client = connect();
+  const bool can_refuse =
+      ::getsockopt(client.get(), SOL_SOCKET, SO_PASSRIGHTS, &passes, &size) == 0;
+  const int fd = client.get();
+  EXPECT_EQ(wire::send_frame(client.get(), std::vector<std::byte>(4), std::span(&fd, 1)),
+            can_refuse ? EPERM : 0);
+  EXPECT_EQ(wire::send_frame(client.get(), std::vector<std::byte>(4)), 0) << "others come through";
+  accept(1);
+  ASSERT_EQ(accepted_.size(), 1U);
+  EXPECT_EQ(wire::send_frame(accepted_[0].get(), std::vector<std::byte>(4), std::span(&fd, 1)), 0)
+      << "the other way they go";
+}
+
 TEST_P(AcceptorOfType, LeavesOutWhoHasGone) {
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const wire::UniqueFd gone = connect();
     if (i % 2 == 0) {
       EXPECT_EQ(::send(gone.get(), "x", 1, 0), 1);

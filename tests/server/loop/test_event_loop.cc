@@ -183,6 +183,15 @@ TEST_F(EventLoopTest, ArmsItsTimerOnlyWhileThereIsOne) {
   EXPECT_FALSE(armed());
 }
 
+TEST_F(EventLoopTest, WakesForATimerAfterOneThatWasCancelled) {
+  const auto begin = EventLoop::Clock::now();
+  const auto first = loop_->after(milliseconds(5), [] { ADD_FAILURE() << "it was cancelled"; });
+  loop_->after(milliseconds(30), [&] { loop_->stop(); });
+  loop_->cancel(first);
+  loop_->run();
+  EXPECT_GE(EventLoop::Clock::now() - begin, milliseconds(30));
+}
+
 TEST_F(EventLoopTest, RunsPostedTasksInOrderAndNotWithinPost) {
   loop_->post([&] {
     seen_.emplace_back("first");
