@@ -82,9 +82,8 @@ void AttachConnection::say_last_word(const absl::Status& reason) {
 bool AttachConnection::reject(const absl::Status& reason) {
   say_last_word(reason);
   options_->log(peer_.uid, [&] {
-    const bool is_known = state_ != State::kHello;
     return fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
-                       is_known ? peer_.command : proc_->name_of(peer_), peer_.uid,
+                       peer_.command.empty() ? proc_->name_of(peer_) : peer_.command, peer_.uid,
                        wire::message_of(reason));
   });
   return false;
@@ -205,15 +204,15 @@ bool AttachConnection::handle(const wire::Received& received) {
 }
 
 bool AttachConnection::on_hello(const wire::HelloFrame& hello) {
+  // Looked at before the client can have its session, and not for whoever just connects.
+  peer_.command = proc_->command_of(peer_);
+  program_ = proc_->program_of(peer_);
   const auto protocol = wire::choose_protocol(hello);
   if (!protocol.ok()) return reject(protocol.status());
   protocol_ = *protocol;
   if (::getrandom(nonce_.data(), nonce_.size(), 0) != static_cast<ssize_t>(nonce_.size())) {
     return reject(wire::errno_error(ErrorCode::kInternal, "getrandom", errno));
   }
-  // Looked at before the client can have its session, and not for whoever just connects.
-  peer_.command = proc_->command_of(peer_);
-  program_ = proc_->program_of(peer_);
   state_ = State::kProof;
   return answer(0, wire::ChallengeFrame{nonce_});
 }

@@ -2,6 +2,7 @@
 // connection, and goes on serving everybody else.
 #include "fmt/format.h"
 #include "gmock/gmock.h"
+#include "server/channel/command_lines.h"
 #include "tests/channel/attach_fixture.h"
 #include "wire/error.h"
 
@@ -147,6 +148,8 @@ TEST_P(AttachFrames, NamesBothVersionsIfTheyDoNotOverlap) {
   EXPECT_EQ(finish(child),
             "VersionSkew: the client's memlease library, 9.9, speaks version 2 to 3 of the "
             "protocol, the older daemon version 1");
+  // An operator sees which program that is.
+  EXPECT_THAT(log, ElementsAre(HasSubstr(server::CommandLines::read_command_line(::getpid()))));
 }
 
 TEST_P(AttachFrames, TakesNoDescriptors) {

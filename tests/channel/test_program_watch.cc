@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <vector>
+
 #include "client/channel/attach_client.h"
 #include "gmock/gmock.h"
 #include "server/channel/program_watch.h"
@@ -51,6 +54,17 @@ TEST(ProgramOf, IsTheSameForAProcessAndItsFork) {
   EXPECT_EQ(server::program_of(0), std::nullopt);
   Child child([own]() -> std::string { return server::program_of(::getpid()) == own ? "" : "no"; });
   EXPECT_EQ(child.reap(), "");
+}
+
+TEST_F(Program, OneWhoSaysNothingRightIsNotLookedAt) {
+  serve();
+  Child child([&]() -> std::string {
+    RawClient client(directory);
+    client.send_bytes(std::vector<std::byte>(8));
+    return client.expect_end_by(wire::ErrorCode::kInvalidArgument);
+  });
+  EXPECT_EQ(finish(child), "");
+  EXPECT_EQ(looks, 0);
 }
 
 TEST_F(Program, ExecEndsTheSessionOfAProcessThatLivesOn) {
