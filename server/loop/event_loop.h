@@ -69,8 +69,8 @@ class EventLoop {
 
   const wire::UniqueFd epoll_;
   const wire::UniqueFd wake_;  // eventfd: something was posted
-  const wire::UniqueFd
-      timer_;  // timerfd: armed for the first of timers_ or earlier, if there is one
+  // timerfd: armed for the first of timers_ or earlier, if there is one
+  const wire::UniqueFd timer_;
 
   bool running_ = false;
   Key last_key_ = 0;

@@ -113,35 +113,26 @@ TEST_P(FloodBeside, OthersAreServedAndServiceReturns) {
   }
 
   Bystander bystander(daemon, kBesideFlood);
-  // In turn, so that what else the machine does is the same for all.
-  std::vector<CallTimes> idle_rounds;
-  std::vector<CallTimes> elsewhere_rounds;
-  std::vector<CallTimes> flooded_rounds;
   std::vector<double> back_ms;
   std::size_t made = 0;
-  for (std::uint64_t round = 0; round < goal(1, 11); ++round) {
-    idle_rounds.push_back(bystander.idle(time));
-    {
-      ConnectionFlood flood(other, connections);
-      elsewhere_rounds.push_back(bystander.during([&] { flood.go_on(time); }));
-    }
+  const auto flood_other = [&] {
+    ConnectionFlood flood(other, connections);
+    return bystander.during([&] { flood.go_on(time); });
+  };
+  const auto flood_this = [&] {
     ConnectionFlood flood(daemon, connections);
-    flooded_rounds.push_back(bystander.during([&] { flood.go_on(time); }));
+    const CallTimes times = bystander.during([&] { flood.go_on(time); });
     made += flood.made();
     flood.end();  // takes two thirds of 100 ms itself
     const auto end = Steady::now();
     for (const uid_t uid : {kBesideFlood.uid, kFloodingUid}) await_service(daemon, uid);
     back_ms.push_back(std::chrono::duration<double, std::milli>(Steady::now() - end).count());
-  }
-  const CallTimes idle = median_of(idle_rounds);
-  // What is the machine's part, whose processors the flood takes as well.
-  const CallTimes elsewhere = median_of(elsewhere_rounds);
-  const CallTimes flooded = median_of(flooded_rounds);
+    return times;
+  };
+  const auto [idle, elsewhere, flooded] =
+      measure_in_turn(goal(1, 11), [&] { return bystander.idle(time); }, flood_other, flood_this);
   const double back = std::ranges::max(back_ms);
-  if (is_proving()) {
-    EXPECT_LE(flooded.p99_us, 2 * std::max(idle.p99_us, elsewhere.p99_us));
-    EXPECT_LE(flooded.p99_us, 5 * idle.p99_us) << "even where daemon and flood take all processors";
-  }
+  if (is_proving()) expect_little_beside_flood({idle, elsewhere, flooded});
   EXPECT_LT(back, static_cast<double>(goal(10'000, 100)));
   reached(
       "{} connections, {} files: calls of another user take 50 % {} us, 99 % {} us; beside a "

@@ -171,24 +171,12 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
       }
     }
   };
-  // In turn, so that what else the machine does is the same for both.
-  std::vector<CallTimes> idle_rounds;
-  std::vector<CallTimes> elsewhere_rounds;
-  std::vector<CallTimes> flooded_rounds;
-  for (std::uint64_t round = 0; round < goal(1, 11); ++round) {
-    idle_rounds.push_back(caller.idle(std::chrono::milliseconds(goal(10, 2'000))));
-    elsewhere_rounds.push_back(caller.during([&] { flood_for_a_while(other_); }));
-    flooded_rounds.push_back(caller.during([&] { flood_for_a_while(daemon_); }));
-  }
-  const CallTimes idle = median_of(idle_rounds);
-  // What is the machine's part, whose processors the flood takes as well.
-  const CallTimes elsewhere = median_of(elsewhere_rounds);
-  const CallTimes flooded = median_of(flooded_rounds);
+  const auto [idle, elsewhere, flooded] = measure_in_turn(
+      goal(1, 11), [&] { return caller.idle(std::chrono::milliseconds(goal(10, 2'000))); },
+      [&] { return caller.during([&] { flood_for_a_while(other_); }); },
+      [&] { return caller.during([&] { flood_for_a_while(daemon_); }); });
   EXPECT_LE(longest, kMostBeforeCut);
-  if (is_proving()) {
-    EXPECT_LE(flooded.p99_us, 2 * std::max(idle.p99_us, elsewhere.p99_us));
-    EXPECT_LE(flooded.p99_us, 5 * idle.p99_us) << "even where daemon and flood take all processors";
-  }
+  if (is_proving()) expect_little_beside_flood({idle, elsewhere, flooded});
   EXPECT_TRUE(answers());
   const std::uint64_t most = daemon_.memory_bytes("VmHWM");
   EXPECT_LT(most, before + kMostGrowth) << connections << " connections";

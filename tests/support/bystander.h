@@ -26,4 +26,18 @@ class Bystander {
   Peer peer_;
 };
 
+// What a bystander's calls take at rest, beside a flood of another daemon, and beside that of this
+// one: the second is the machine's part, whose processors a flood takes as well.
+struct TimesBesideFlood {
+  CallTimes idle;
+  CallTimes elsewhere;
+  CallTimes flooded;
+};
+// In so many turns, so that what else the machine does is the same for all; of each the medians.
+TimesBesideFlood measure_in_turn(std::uint64_t turns, const std::function<CallTimes()>& idle,
+                                 const std::function<CallTimes()>& elsewhere,
+                                 const std::function<CallTimes()>& flooded);
+// The goal, as far as the machine has a processor for the flood.
+void expect_little_beside_flood(const TimesBesideFlood& times);
+
 }  // namespace memlease::testing
