@@ -8,14 +8,16 @@
 #include <cstring>
 #include <utility>
 
-#ifndef SCM_PIDFD  // Linux 6.5
+#ifndef SCM_PIDFD  // Linux 6.5; Debian 12's headers are older than the kernels it runs on
 #define SCM_PIDFD 0x04
+#endif
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
 #endif
 
 namespace memlease::wire {
 namespace {
 
-// No room for what must not come: the kernel then closes it.
 constexpr std::size_t room_for(Ancillary expected) {
   switch (expected) {
     case Ancillary::kSender:
@@ -28,9 +30,34 @@ constexpr std::size_t room_for(Ancillary expected) {
   return 0;
 }
 
-// Takes what came along into `received`. False if it is not what may come.
+// As recvmsg(). A reset is told once, before what the peer had said; that still waits behind it.
+ssize_t receive(int socket, msghdr& message, int flags) {
+  ssize_t size = 0;
+  do {
+    size = ::recvmsg(socket, &message, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
+  return size;
+}
+
+// Looks at the next message, as recvmsg() with its result. There is no room for descriptors: the
+// kernel tells that, and closes the copies that it made to look, which are not the last ones.
+ssize_t look(int socket, msghdr message, bool& has_descriptors) {
+  alignas(cmsghdr) std::array<char, room_for(Ancillary::kSender)> control{};
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t size = receive(socket, message, MSG_PEEK);
+  has_descriptors = size >= 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+  return size;
+}
+
+// Asked for only while a message is received that has been looked at, as pidfds look like
+// descriptors from outside.
+void stamp_with_pidfds(int socket, int on) {
+  ::setsockopt(socket, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on);
+}
+
+// Takes what came along into `received`. False if there was more than may come.
 bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
-  bool fits = true;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
       std::memcpy(&received.sender.emplace(), CMSG_DATA(c), sizeof(ucred));
@@ -46,18 +73,13 @@ bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
     for (std::size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + at, sizeof(int));
-      UniqueFd owned(fd);
-      if (expected == Ancillary::kFiles) {
-        received.fds.push_back(std::move(owned));
-      } else {
-        fits = false;
-      }
+      received.fds.emplace_back(fd);
     }
   }
-  if ((message.msg_flags & MSG_CTRUNC) == 0) return fits;
+  if ((message.msg_flags & MSG_CTRUNC) == 0) return true;
   // There was room for them.
   received.fds_lost = expected == Ancillary::kFiles && received.fds.size() < kMaxFetchedFiles;
-  return fits && received.fds_lost;
+  return received.fds_lost;
 }
 
 }  // namespace
@@ -93,13 +115,23 @@ Received receive_frame(int socket, Ancillary expected) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = room_for(expected);
-  // A reset is told once, before what the peer had said; that still waits behind it.
   ssize_t size = 0;
-  do {
-    size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (expected != Ancillary::kFiles) {
+    bool has_descriptors = false;
+    size = look(socket, message, has_descriptors);
+    if (has_descriptors) {
+      received.outcome = Received::Outcome::kDescriptors;
+      return received;
+    }
+  }
+  if (size >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = room_for(expected);
+    const bool with_pidfd = expected == Ancillary::kSenderProcess;
+    if (with_pidfd) stamp_with_pidfds(socket, 1);
+    size = receive(socket, message, 0);
+    if (with_pidfd) stamp_with_pidfds(socket, 0);
+  }
   if (size < 0) {
     const bool nothing = errno == EAGAIN || errno == EWOULDBLOCK;
     received.outcome = nothing ? Received::Outcome::kNothing : Received::Outcome::kEnd;
@@ -115,14 +147,6 @@ Received receive_frame(int socket, Ancillary expected) {
     received.outcome = Received::Outcome::kFrame;
   }
   return received;
-}
-
-void close_with(UniqueFd socket, std::span<const std::byte> last_word) {
-  if (!last_word.empty()) send_frame(socket.get(), last_word);
-  // Closing over unread messages would be a reset, which overtakes the last word at the peer.
-  ::shutdown(socket.get(), SHUT_RDWR);
-  while (receive_frame(socket.get(), Ancillary::kSender).outcome != Received::Outcome::kEnd) {
-  }
 }
 
 }  // namespace memlease::wire

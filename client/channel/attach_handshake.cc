@@ -105,6 +105,7 @@ absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck 
         return Reply{*std::move(frame), protocol, std::move(received.fds), received.fds_lost};
       }
       case wire::Received::Outcome::kMisfit:
+      case wire::Received::Outcome::kDescriptors:  // not where files are expected
         return make_error(ErrorCode::kInvalidArgument,
                           fmt::format("a message on the attach channel was too long, or carried "
                                       "more than {} file descriptors",

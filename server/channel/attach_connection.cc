@@ -29,7 +29,7 @@ constexpr const char* kForkHint = "After fork, connect again: the child is a ses
 }  // namespace
 
 AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
-                                   ProcView* proc, wire::UniqueFd socket, PeerIdentity peer,
+                                   ProcView* proc, ClientSocket socket, PeerIdentity peer,
                                    int pidfd, UidQuota::Charge handshake, UidQuota* late_clients)
     : loop_(loop),
       host_(host),
@@ -45,7 +45,6 @@ AttachConnection::~AttachConnection() {
   loop_->cancel(handshake_timer_);
   loop_->cancel(unread_timer_);
   loop_->remove(socket_.get());
-  wire::close_with(std::move(socket_), {});
 }
 
 absl::Status AttachConnection::start(std::function<void()> on_end) {
@@ -53,9 +52,6 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
   const int on = 1;
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
-  }
-  if (!peer_.has_pid()) {
-    if (auto stamped = stamp_with_pidfds(socket_.get()); !stamped.ok()) return stamped;
   }
   auto added = loop_->add(socket_.get(), kReading,
                           [this](std::uint32_t events) { end_unless(serve(events)); });
@@ -104,6 +100,7 @@ bool AttachConnection::serve(std::uint32_t events) {
     case wire::Received::Outcome::kEnd:
       return false;
     case wire::Received::Outcome::kMisfit:
+    case wire::Received::Outcome::kDescriptors:
       return reject(make_error(ErrorCode::kInvalidArgument,
                                fmt::format("a message on the attach channel carried file "
                                            "descriptors or more than {} bytes",

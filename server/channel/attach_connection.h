@@ -35,10 +35,10 @@
 #include "server/channel/program_watch.h"
 #include "server/channel/uid_quota.h"
 #include "server/core/session_host.h"
+#include "server/loop/client_socket.h"
 #include "server/loop/event_loop.h"
 #include "wire/attach_frame.h"
 #include "wire/frame_socket.h"
-#include "wire/unique_fd.h"
 
 namespace memlease::server {
 
@@ -61,7 +61,7 @@ struct AttachOptions {
 class AttachConnection {
  public:
   AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options, ProcView* proc,
-                   wire::UniqueFd socket, PeerIdentity peer, int pidfd, UidQuota::Charge handshake,
+                   ClientSocket socket, PeerIdentity peer, int pidfd, UidQuota::Charge handshake,
                    UidQuota* late_clients);
   // Closes the connection. SessionHost is not told: that is the owner's part.
   ~AttachConnection();
@@ -111,7 +111,7 @@ class AttachConnection {
   ProcView* const proc_;
   PeerIdentity peer_;  // with its command from HELLO on
   const int pidfd_;
-  wire::UniqueFd socket_;
+  ClientSocket socket_;
   UidQuota* const late_clients_;
   UidQuota::Charge handshake_charge_;
   std::optional<UidQuota::Charge> late_charge_;

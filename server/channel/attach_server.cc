@@ -39,13 +39,13 @@ absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::start(EventLoop* loo
   AttachServer* const self = server.get();
   auto acceptor = Acceptor::start(
       loop, std::move(listener),
-      [self](wire::UniqueFd socket) {
+      [self](ClientSocket socket) {
         const auto admitted = self->admit(socket);
-        if (!admitted.ok()) self->refuse(std::move(socket), admitted);
+        if (!admitted.ok()) self->refuse(socket, admitted);
       },
-      [self](wire::UniqueFd socket) {
+      [self](const ClientSocket& socket) {
         self->refuse(
-            std::move(socket),
+            socket,
             make_error(ErrorCode::kBusy, "the daemon has no free file descriptor for the client",
                        "Try again; raise the daemon's LimitNOFILE if it persists."));
       });
@@ -65,7 +65,7 @@ AttachServer::AttachServer(EventLoop* loop, SessionHost* host, AttachOptions opt
 AttachServer::~AttachServer() = default;
 
 // Takes the socket if it succeeds.
-absl::Status AttachServer::admit(wire::UniqueFd& socket) {
+absl::Status AttachServer::admit(ClientSocket& socket) {
   auto peer = identify_peer(socket.get());
   if (!peer.ok()) return peer.status();
   auto charge = handshakes_.charge(peer->uid);
@@ -97,10 +97,9 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   return absl::OkStatus();
 }
 
-void AttachServer::refuse(wire::UniqueFd socket, const absl::Status& reason) {
-  const uid_t uid = uid_of_peer(socket.get());
-  wire::close_with(std::move(socket), wire::encode_frame({0, wire::to_error_frame(reason)}));
-  log_refusal(uid, reason);
+void AttachServer::refuse(const ClientSocket& socket, const absl::Status& reason) {
+  wire::send_frame(socket.get(), wire::encode_frame({0, wire::to_error_frame(reason)}));
+  log_refusal(uid_of_peer(socket.get()), reason);
 }
 
 void AttachServer::log_refusal(uid_t uid, const absl::Status& reason) {

@@ -57,8 +57,8 @@ class AttachServer {
   using Clients = std::unordered_map<ClientKey, Client>;
 
   AttachServer(EventLoop* loop, SessionHost* host, AttachOptions options);
-  absl::Status admit(wire::UniqueFd& socket);
-  void refuse(wire::UniqueFd socket, const absl::Status& reason);
+  absl::Status admit(ClientSocket& socket);
+  void refuse(const ClientSocket& socket, const absl::Status& reason);
   void log_refusal(uid_t uid, const absl::Status& reason);
   void connection_ended(ClientKey key);
   void process_exited(ClientKey key);

@@ -15,7 +15,6 @@
 #include "wire/error.h"
 
 #ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's headers are older than the kernels it runs on
-#define SO_PASSPIDFD 76
 #define SO_PEERPIDFD 77
 #endif
 
@@ -72,12 +71,6 @@ absl::StatusOr<wire::UniqueFd> pidfd_of_peer(int socket, pid_t pid, PidfdWay way
   // Some kernels hand out the pidfd of a process that has been reaped.
   if (has_exited(pidfd.get())) return gone(pid);
   return pidfd;
-}
-
-absl::Status stamp_with_pidfds(int socket) {
-  const int on = 1;
-  if (::setsockopt(socket, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof(on)) == 0) return {};
-  return wire::errno_error(wire::ErrorCode::kInternal, "SO_PASSPIDFD", errno);
 }
 
 // Since 6.9 each process has an inode number of its own for its pidfds, which is not used again.

@@ -22,9 +22,6 @@ enum class PidfdWay { kBest, kByNumber };
 // no other way.
 absl::StatusOr<wire::UniqueFd> pidfd_of_peer(int socket, pid_t pid, PidfdWay way);
 
-// Has each message on `socket` bring a pidfd of its sender (Received::sender_process).
-absl::Status stamp_with_pidfds(int socket);
-
 // Whether two pidfds are of one process. Before Linux 6.9 nothing tells, and the answer is yes.
 bool is_same_process(int pidfd, int other);
 

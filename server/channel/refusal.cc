@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/loop/client_socket.h"
 #include "wire/attach_frame.h"
 #include "wire/frame_socket.h"
 #include "wire/unique_fd.h"
@@ -24,9 +25,10 @@ bool is_attach_channel(int listener) {
 
 // False: nobody can be accepted here.
 bool refuse_next(int listener, std::span<const std::byte> last_word) {
-  wire::UniqueFd connection(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (connection.get() < 0) return errno == EINTR || errno == EAGAIN || errno == ECONNABORTED;
-  if (is_attach_channel(listener)) wire::close_with(std::move(connection), last_word);
+  const ClientSocket connection(
+      wire::UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+  if (!connection) return errno == EINTR || errno == EAGAIN || errno == ECONNABORTED;
+  if (is_attach_channel(listener)) wire::send_frame(connection.get(), last_word);
   return true;
 }
 

@@ -23,7 +23,7 @@ std::optional<std::size_t> send_some(int socket, std::span<const char> bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, wire::UniqueFd client,
+absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, ClientSocket client,
                                                     wire::UniqueFd server, const GateLimits& limits,
                                                     Allowance& of_uid, Account& account,
                                                     Ended ended) {
@@ -35,14 +35,14 @@ absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, wire::Uniqu
                           "Close what takes the machine's memory, then connect again.");
 }
 
-Relay::Relay(EventLoop& loop, wire::UniqueFd client, wire::UniqueFd server,
-             const GateLimits& limits, Allowance& of_uid, Account& account, Ended ended)
+Relay::Relay(EventLoop& loop, ClientSocket client, wire::UniqueFd server, const GateLimits& limits,
+             Allowance& of_uid, Account& account, Ended ended)
     : loop_(loop),
       unread_(limits.unread),
       ended_(std::move(ended)),
       meter_(limits.connection, of_uid, account),
-      client_{std::move(client)},
-      server_{std::move(server)} {}
+      client_end_(std::move(client)),
+      server_end_(std::move(server)) {}
 
 Relay::~Relay() { forget(); }
 
@@ -81,7 +81,7 @@ bool Relay::move() {
 bool Relay::flush(Direction& direction) {
   if (direction.is_empty()) return true;
   const auto count =
-      send_some(direction.to.fd.get(), std::span(direction.waiting).subspan(direction.sent));
+      send_some(direction.to.fd, std::span(direction.waiting).subspan(direction.sent));
   if (!count) return false;
   if (*count != 0 && &direction == &replies_) replies_moved_ = true;
   direction.sent += *count;
@@ -94,13 +94,15 @@ bool Relay::flush(Direction& direction) {
 // One piece, so that others get their turn. False: the connection is over.
 bool Relay::forward(Direction& direction) {
   std::array<char, kPieceBytes> piece;
-  const ssize_t count = ::recv(direction.from.fd.get(), piece.data(), piece.size(), 0);
+  const ssize_t count = &direction == &requests_
+                            ? client_end_.receive(piece)
+                            : ::recv(direction.from.fd, piece.data(), piece.size(), 0);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   direction.at_end = count == 0;
   const std::span<const char> bytes(piece.data(), static_cast<std::size_t>(count));
   if (!admit(direction, std::as_bytes(bytes))) return false;
   if (bytes.empty()) return true;
-  const auto sent = send_some(direction.to.fd.get(), bytes);
+  const auto sent = send_some(direction.to.fd, bytes);
   if (!sent) return false;
   const auto rest = bytes.subspan(*sent);
   direction.waiting.assign(rest.begin(), rest.end());
@@ -133,11 +135,11 @@ bool Relay::watch(Socket& socket, std::uint32_t events) {
   const std::uint32_t before = std::exchange(socket.watched, events);
   if (events == before) return true;
   if (events == 0) {
-    loop_.remove(socket.fd.get());
+    loop_.remove(socket.fd);
   } else if (before == 0) {
-    return loop_.add(socket.fd.get(), events, [this](std::uint32_t) { on_ready(); }).ok();
+    return loop_.add(socket.fd, events, [this](std::uint32_t) { on_ready(); }).ok();
   } else {
-    loop_.modify(socket.fd.get(), events);
+    loop_.modify(socket.fd, events);
   }
   return true;
 }

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/gate/frame_meter.h"
+#include "server/loop/client_socket.h"
 #include "server/loop/event_loop.h"
 #include "wire/unique_fd.h"
 
@@ -45,7 +46,7 @@ class Relay {
   // Both are connected, non-blocking stream sockets; gRPC has the other end of `server`. The loop,
   // `of_uid` and `account` (see FrameMeter) outlive the relay. kInternal: the loop cannot watch
   // them; both are closed then.
-  static absl::StatusOr<std::unique_ptr<Relay>> start(EventLoop& loop, wire::UniqueFd client,
+  static absl::StatusOr<std::unique_ptr<Relay>> start(EventLoop& loop, ClientSocket client,
                                                       wire::UniqueFd server,
                                                       const GateLimits& limits, Allowance& of_uid,
                                                       Account& account, Ended ended);
@@ -60,7 +61,7 @@ class Relay {
 
  private:
   struct Socket {
-    wire::UniqueFd fd;
+    int fd;
     std::uint32_t watched = 0;  // what the loop is asked for; 0: it does not know the socket
   };
   struct Direction {
@@ -72,7 +73,7 @@ class Relay {
     bool is_empty() const { return waiting.empty(); }
   };
 
-  Relay(EventLoop& loop, wire::UniqueFd client, wire::UniqueFd server, const GateLimits& limits,
+  Relay(EventLoop& loop, ClientSocket client, wire::UniqueFd server, const GateLimits& limits,
         Allowance& of_uid, Account& account, Ended ended);
   void on_ready();
   // These are false when the connection is over; what it is cut for is in excess_.
@@ -91,8 +92,10 @@ class Relay {
 
   Ended ended_;  // until it is called
   FrameMeter meter_;
-  Socket client_;
-  Socket server_;
+  ClientSocket client_end_;
+  const wire::UniqueFd server_end_;
+  Socket client_{client_end_.get()};
+  Socket server_{server_end_.get()};
   Direction requests_{client_, server_};
   Direction replies_{server_, client_};
   bool replies_moved_ = false;  // since the timer was set

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "server/loop/close_aside.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -42,11 +43,13 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::start(EventLoop* loop, wire:
   if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
     return wire::errno_error(wire::ErrorCode::kInternal, "O_NONBLOCK on a listening socket", errno);
   }
-  // Whoever receives a descriptor, or closes a socket in which one waits, may be the last to close
-  // that file, and the kernel lets the last one wait as long as its SO_LINGER says. From here on
-  // nobody who connects can send one; older kernels let him.
+  // From here on nobody who connects can send descriptors (see ClientSocket); older kernels let
+  // him.
+  // What else a unit of sockets may have asked for looks as descriptors do.
   const int off = 0;
-  ::setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
+  for (const int comes_along : {SO_PASSRIGHTS, SO_PASSCRED, SO_PASSPIDFD, SO_PASSSEC}) {
+    ::setsockopt(fd, SOL_SOCKET, comes_along, &off, sizeof off);
+  }
   std::unique_ptr<Acceptor> acceptor(
       new Acceptor(loop, std::move(listener), std::move(accepted), std::move(overloaded)));
   auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_one(); });
@@ -65,6 +68,12 @@ Acceptor::Acceptor(EventLoop* loop, wire::UniqueFd listener, Accepted accepted,
 Acceptor::~Acceptor() {
   loop_->remove(listener_.get());
   loop_->cancel(resume_timer_);
+  close_aside(std::move(listener_));  // with what those have sent who have not been accepted
+}
+
+ClientSocket Acceptor::accept() const {
+  return ClientSocket(
+      wire::UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
 }
 
 // One that is still there at each turn of the loop: who accepts more while a crowd connects lets
@@ -72,8 +81,7 @@ Acceptor::~Acceptor() {
 void Acceptor::accept_one() {
   const auto end = EventLoop::Clock::now() + kMostForGone;
   do {
-    wire::UniqueFd connection(
-        ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    ClientSocket connection = accept();
     if (!connection) return none_accepted(errno);
     if (!has_gone(connection.get())) return accepted_(std::move(connection));
   } while (EventLoop::Clock::now() < end);
@@ -101,9 +109,7 @@ bool Acceptor::shed_one() {
   if (!reserve_) reserve_ = open_reserve();
   if (!reserve_) return false;
   reserve_.reset();
-  wire::UniqueFd connection(
-      ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (connection) overloaded_(std::move(connection));
+  if (const ClientSocket connection = accept()) overloaded_(connection);
   reserve_ = open_reserve();
   return static_cast<bool>(reserve_);
 }

@@ -70,9 +70,10 @@ GrpcServer::~GrpcServer() { shutdown(std::chrono::system_clock::now()); }
 
 absl::Status GrpcServer::add_listener(wire::UniqueFd listener) {
   auto acceptor = Acceptor::start(
-      &loop_, std::move(listener), [this](wire::UniqueFd fd) { on_connection(std::move(fd)); },
-      [this](const wire::UniqueFd& fd) {
-        log_refusal(uid_of_peer(fd.get()), "no file descriptor is left");
+      &loop_, std::move(listener),
+      [this](ClientSocket socket) { on_connection(std::move(socket)); },
+      [this](const ClientSocket& socket) {
+        log_refusal(uid_of_peer(socket.get()), "no file descriptor is left");
       });
   if (!acceptor.ok()) return acceptor.status();
   acceptors_.push_back(*std::move(acceptor));
@@ -95,17 +96,18 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
   }
   for (auto& [id, connection] : connections_) {
     if (connection.relay) connection.relay->deliver();
-    loop_.remove(connection.fd.get());
+    loop_.remove(connection.socket.get());
+    loop_.remove(connection.end.get());
     loop_.cancel(connection.first_byte);
   }
   connections_.clear();
   users_.clear();
 }
 
-void GrpcServer::on_connection(wire::UniqueFd fd) {
+void GrpcServer::on_connection(ClientSocket socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
   if (!has_reserve(peer.uid) && connections_.size() >= limits_.connections) {
     return log_refusal(peer.uid,
                        fmt::format("{} connections are open, the limit", limits_.connections));
@@ -120,14 +122,14 @@ void GrpcServer::on_connection(wire::UniqueFd fd) {
     if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
   }
   const ConnectionId id = ++last_id_;
-  const auto status =
-      loop_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); });
+  const auto status = loop_.add(socket.get(), EPOLLIN | EPOLLRDHUP,
+                                [this, id](std::uint32_t) { on_first_byte(id); });
   if (!status.ok()) {
     if (!has_reserve(peer.uid)) book_.disconnected(peer.uid);
     return log_refusal(peer.uid, wire::message_of(status));
   }
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
-  connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(fd), timer});
+  connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(socket), timer});
   ++users_.try_emplace(peer.uid, limits_.gate.uid, book_.account(peer.uid))
         .first->second.connections;
 }
@@ -136,7 +138,7 @@ void GrpcServer::on_first_byte(ConnectionId id) {
   Connection& connection = connections_.at(id);
   loop_.cancel(connection.first_byte);
   char first = 0;
-  const bool speaks = ::recv(connection.fd.get(), &first, 1, MSG_PEEK) == 1;
+  const bool speaks = ::recv(connection.socket.get(), &first, 1, MSG_PEEK) == 1;
   if (!speaks || !adopt(id, connection)) close(id);
 }
 
@@ -164,13 +166,13 @@ bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
 // gRPC never tells that a connection has ended; a duplicate of its descriptor does, which stays
 // here.
 wire::UniqueFd GrpcServer::watch_end(ConnectionId id, Connection& connection) {
-  wire::UniqueFd watched(::fcntl(connection.fd.get(), F_DUPFD_CLOEXEC, 3));
-  if (!watched) return {};
-  const auto status =
-      loop_.add(watched.get(), EPOLLRDHUP | EPOLLET, [this, id](std::uint32_t) { close(id); });
+  connection.end.reset(::fcntl(connection.socket.get(), F_DUPFD_CLOEXEC, 3));
+  if (!connection.end) return {};
+  const auto status = loop_.add(connection.end.get(), EPOLLRDHUP | EPOLLET,
+                                [this, id](std::uint32_t) { close(id); });
   if (!status.ok()) return {};
-  loop_.remove(connection.fd.get());
-  return std::exchange(connection.fd, std::move(watched));
+  loop_.remove(connection.socket.get());
+  return connection.socket.release();
 }
 
 // Gives gRPC the other end of a socket pair.
@@ -182,8 +184,8 @@ wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, User& 
   }
   wire::UniqueFd ours(pair[0]);
   wire::UniqueFd for_grpc(pair[1]);
-  loop_.remove(connection.fd.get());
-  auto relay = Relay::start(loop_, std::move(connection.fd), std::move(ours), limits_.gate,
+  loop_.remove(connection.socket.get());
+  auto relay = Relay::start(loop_, std::move(connection.socket), std::move(ours), limits_.gate,
                             user.allowance, user.account,
                             [this, id](std::optional<Excess> excess) { on_relay_end(id, excess); });
   if (!relay.ok()) {
@@ -212,7 +214,8 @@ void GrpcServer::close(ConnectionId id) {
   const auto found = connections_.find(id);
   const uid_t uid = found->second.uid;
   const bool adopted = found->second.adopted;
-  loop_.remove(found->second.fd.get());
+  loop_.remove(found->second.socket.get());
+  loop_.remove(found->second.end.get());
   loop_.cancel(found->second.first_byte);
   connections_.erase(found);
   if (!has_reserve(uid)) book_.disconnected(uid);

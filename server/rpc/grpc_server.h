@@ -92,9 +92,9 @@ class GrpcServer {
   struct Connection {
     uid_t uid;
     pid_t pid;
-    // The connection; once gRPC has that, a duplicate that notices its end. Empty with a relay.
-    wire::UniqueFd fd;
+    ClientSocket socket;  // until the relay has it, or gRPC
     EventLoop::TimerId first_byte;
+    wire::UniqueFd end = {};  // once gRPC has it: a duplicate that notices its end
     bool adopted = false;
     std::unique_ptr<Relay> relay = nullptr;
   };
@@ -113,7 +113,7 @@ class GrpcServer {
   GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
              ConnectionBook book);
   bool has_reserve(uid_t uid) const { return uid == 0 || uid == own_uid_; }
-  void on_connection(wire::UniqueFd fd);
+  void on_connection(ClientSocket socket);
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);

@@ -50,8 +50,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::start(EventLoop& loo
   std::unique_ptr<HttpEndpoint> endpoint(new HttpEndpoint(loop, std::move(page), limits));
   auto acceptor = Acceptor::start(
       &loop, std::move(listener),
-      [self = endpoint.get()](wire::UniqueFd fd) { self->on_connection(std::move(fd)); },
-      [](const wire::UniqueFd&) {});  // closed: who scrapes comes again
+      [self = endpoint.get()](ClientSocket fd) { self->on_connection(std::move(fd)); },
+      [](const ClientSocket&) {});  // closed: who scrapes comes again
   if (!acceptor.ok()) return acceptor.status();
   endpoint->acceptor_ = *std::move(acceptor);
   return endpoint;
@@ -65,7 +65,7 @@ HttpEndpoint::~HttpEndpoint() {
   while (!connections_.empty()) close(connections_.begin()->first);
 }
 
-void HttpEndpoint::on_connection(wire::UniqueFd fd) {
+void HttpEndpoint::on_connection(ClientSocket fd) {
   if (connections_.size() >= limits_.connections) close(connections_.begin()->first);
   const Id id = ++last_id_;
   if (!loop_.add(fd.get(), EPOLLIN, [this, id](std::uint32_t) { on_event(id); }).ok()) return;
@@ -83,7 +83,7 @@ void HttpEndpoint::on_event(Id id) {
 // answer.
 bool HttpEndpoint::receive(Connection& connection) {
   std::array<char, 4096> bytes;
-  const ssize_t count = ::recv(connection.fd.get(), bytes.data(), bytes.size(), 0);
+  const ssize_t count = connection.fd.receive(bytes);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   connection.received += static_cast<std::size_t>(count);

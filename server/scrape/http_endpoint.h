@@ -51,7 +51,7 @@ class HttpEndpoint {
  private:
   using Id = std::uint64_t;  // never reused; the oldest is the smallest
   struct Connection {
-    wire::UniqueFd fd;
+    ClientSocket fd;
     EventLoop::TimerId end;
     std::string request;
     std::size_t received = 0;  // with what came behind the request
@@ -60,7 +60,7 @@ class HttpEndpoint {
   };
 
   HttpEndpoint(EventLoop& loop, Page page, const Limits& limits);
-  void on_connection(wire::UniqueFd fd);
+  void on_connection(ClientSocket fd);
   void on_event(Id id);
   // False: the connection is over.
   bool receive(Connection& connection);

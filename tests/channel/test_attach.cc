@@ -21,6 +21,7 @@ namespace {
 using internal::AttachClient;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using wire::ErrorCode;
 using wire::FileId;
 using wire::SessionId;
@@ -314,7 +315,7 @@ TEST_P(Attach, ShutdownHangsUpOnAllAndStillReportsExits) {
   server->shutdown();
   EXPECT_TRUE(host.has("hang_up 1") && host.has("hang_up 2"));
   Child late([&] { return say(AttachClient::connect(directory).status()); });
-  EXPECT_THAT(finish(late), HasSubstr("DaemonUnavailable: cannot connect to " + directory));
+  EXPECT_THAT(finish(late), StartsWith("DaemonUnavailable: "));
   gate.open();
   gate.open();
   EXPECT_EQ(finish(first), "DaemonLost: the daemon is shutting down");

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "server/channel/command_lines.h"
 #include "tests/channel/attach_fixture.h"
+#include "tests/support/lingering_socket.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -158,10 +159,15 @@ TEST_P(AttachFrames, TakesNoDescriptors) {
     Child child([&]() -> std::string {
       RawClient client(directory);
       if (attach_first && !client.attach()) return "cannot attach";
-      const bool sent = client.send_bytes(bytes_of(wire::FetchFrame{{FileId{7}}}), client.fd());
+      // The daemon would have to wait for it.
+      LingeringSocket lingering;
+      const int fd = lingering.socket.get();
+      const bool sent = client.send_bytes(bytes_of(wire::FetchFrame{{FileId{7}}}), fd);
       if (sent != lets_descriptors_through) return "the kernel has let it through";
       if (!sent) return "";
-      return client.expect_end_by(ErrorCode::kInvalidArgument);
+      lingering.socket.reset();
+      std::string error = client.expect_end_by(ErrorCode::kInvalidArgument);
+      return lingering.take_bytes() == lingering.sent_bytes ? error : error + "bytes are lost";
     });
     EXPECT_EQ(finish(child), "");
   }

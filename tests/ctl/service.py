@@ -67,6 +67,9 @@ class Service:
         assert message, f"not heard: {wanted}; but {self.heard}; the log:\n{self.log()}"
         return message
 
+    def open_files(self):
+        return list(Path(f"/proc/{self.process.pid}/fd").iterdir())
+
     def signal(self, number):
         self.process.send_signal(number)
 

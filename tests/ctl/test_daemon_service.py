@@ -2,16 +2,21 @@
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from conftest import DEADLINE_S, Client, clean_environment, until
 from service import Service, listening_sockets, wake_ups
+
+SO_PASSRIGHTS = 83  # Linux 6.16
 
 
 @pytest.fixture
@@ -173,6 +178,61 @@ def test_passed_sockets_are_served_and_stay(start, directory):
         assert left == ["attach.sock", "control.sock"]
         service = start(sockets=sockets)
         assert service.ctl("health").returncode == 0
+
+
+def test_nobody_holds_it_up_by_sockets_that_he_sends(start, directory, monkeypatch):
+    made = listening_sockets(directory / "run")
+    monkeypatch.chdir(directory / "run")
+    service = start(sockets=made)
+    for one in made:
+        Path(one.getsockname()).chmod(0o666)
+        with contextlib.suppress(OSError):  # before Linux 6.16 they come through anyway
+            one.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 1)
+    at_rest = len(service.open_files())
+
+    with contextlib.ExitStack() as stack:
+
+        def send_to(listener):
+            """Send a socket whose last closer waits for an hour. Return both ends."""
+            with contextlib.ExitStack() as of_another:
+                if os.geteuid() == 0:
+                    os.seteuid(65534)  # who is the daemon's own user speaks to gRPC itself
+                    of_another.callback(os.seteuid, 0)
+                client = stack.enter_context(socket.socket(socket.AF_UNIX, listener.type))
+                client.connect(Path(listener.getsockname()).name)
+            with lingering_socket() as (lingering, peer):
+                socket.send_fds(client, [b"x"], [lingering.fileno()])
+            return client, stack.enter_context(peer)
+
+        peers = []
+        for _ in range(5):
+            for listener in made:
+                if listener.type == socket.SOCK_SEQPACKET or os.geteuid() == 0:
+                    peers.append(send_to(listener)[1])
+                service.signal(signal.SIGSTOP)
+                client, peer = send_to(listener)
+                client.close()  # before it is accepted
+                peers.append(peer)
+                service.signal(signal.SIGCONT)
+            assert service.ctl("health").returncode == 0
+        for peer in peers:
+            while peer.recv(1 << 20):
+                pass
+    until(lambda: len(service.open_files()) <= at_rest, "all of them are closed")
+
+
+@contextlib.contextmanager
+def lingering_socket():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        lingering = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+    lingering.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    lingering.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            lingering.send(bytes(65536))
+    yield lingering, peer
+    lingering.close()
 
 
 # Does what the error says.

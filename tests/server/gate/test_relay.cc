@@ -8,7 +8,9 @@
 #include "gtest/gtest.h"
 #include "server/gate/relay.h"
 #include "tests/support/http2_frames.h"
+#include "tests/support/lingering_socket.h"
 #include "tests/support/open_files.h"
+#include "wire/frame_socket.h"
 
 namespace memlease::server {
 namespace {
@@ -45,18 +47,19 @@ class RelayTest : public ::testing::Test {
     loop_.reset();
     client_.ours.reset();
     grpc_.ours.reset();
-    EXPECT_EQ(testing::open_files(), files_before_);
+    EXPECT_TRUE(testing::closes_all_but(files_before_));
   }
 
  protected:
   void start(const GateLimits& limits = {}) {
-    auto relay = Relay::start(*loop_, std::move(client_.relays), std::move(grpc_.relays), limits,
-                              of_uid_, account_, [this](std::optional<Excess> excess) {
-                                ends_ += 1;
-                                excess_ = excess;
-                                relay_.reset();
-                                loop_->stop();
-                              });
+    auto relay =
+        Relay::start(*loop_, ClientSocket(std::move(client_.relays)), std::move(grpc_.relays),
+                     limits, of_uid_, account_, [this](std::optional<Excess> excess) {
+                       ends_ += 1;
+                       excess_ = excess;
+                       relay_.reset();
+                       loop_->stop();
+                     });
     ASSERT_TRUE(relay.ok()) << relay.status();
     relay_ = *std::move(relay);
   }
@@ -124,6 +127,21 @@ TEST_F(RelayTest, PassesBytesBothWays) {
   EXPECT_EQ(read_all(client_.ours), reply);
   EXPECT_EQ(account_.used(Resource::kRequests), 49U);
   EXPECT_EQ(ends_, 0);
+}
+
+TEST_F(RelayTest, EndsWithDescriptorsAndWaitsForNone) {
+  start();
+  EXPECT_EQ(send_all(client_.ours, kHello), kHello.size());
+  testing::LingeringSocket lingering;
+  const int fd = lingering.socket.get();
+  const std::string next = call(1);
+  EXPECT_EQ(wire::send_frame(client_.ours.get(), std::as_bytes(std::span(next)), {&fd, 1}), 0);
+  lingering.socket.reset();
+  turn();
+  EXPECT_EQ(ends_, 1);
+  EXPECT_FALSE(excess_);
+  EXPECT_EQ(read_all(grpc_.ours), kHello);
+  EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
 }
 
 TEST_F(RelayTest, PassesALongReplyToAClientThatReadsSlowly) {

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/loop/acceptor.h"
+#include "tests/support/lingering_socket.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unix_socket.h"
 #include "wire/frame_socket.h"
@@ -18,22 +19,29 @@ namespace {
 
 using ::memlease::testing::bind_unix;
 using ::memlease::testing::connect_unix;
+using ::memlease::testing::LingeringSocket;
 
 class AcceptorOfType : public ::testing::TestWithParam<int> {
  protected:
   AcceptorOfType() {
     wire::UniqueFd listener = bind_unix(path_, GetParam());
     EXPECT_EQ(::listen(listener.get(), 64), 0);
+    listener_ = listener.get();
     acceptor_ = *Acceptor::start(
         loop_.get(), std::move(listener),
-        [this](wire::UniqueFd connection) { accepted_.push_back(std::move(connection)); },
-        [](const wire::UniqueFd&) { ADD_FAILURE() << "descriptors are left"; });
+        [this](ClientSocket connection) { accepted_.push_back(std::move(connection)); },
+        [](const ClientSocket&) { ADD_FAILURE() << "descriptors are left"; });
   }
 
   wire::UniqueFd connect() const {
     wire::UniqueFd connection = connect_unix(path_, GetParam());
     EXPECT_TRUE(connection);
     return connection;
+  }
+  // As on kernels before 6.16.
+  void let_descriptors_through() const {
+    const int on = 1;
+    ::setsockopt(listener_, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof on);
   }
   // Until so many are there.
   void accept(std::size_t count) {
@@ -45,8 +53,9 @@ class AcceptorOfType : public ::testing::TestWithParam<int> {
 
   const memlease::testing::TemporaryFolder folder_;
   const std::string path_ = folder_.path() + "/socket";
+  int listener_ = -1;  // the acceptor's
   const std::unique_ptr<EventLoop> loop_ = *EventLoop::create();
-  std::vector<wire::UniqueFd> accepted_;
+  std::vector<ClientSocket> accepted_;
   std::unique_ptr<Acceptor> acceptor_;
 };
 INSTANTIATE_TEST_SUITE_P(Types, AcceptorOfType, ::testing::Values(SOCK_STREAM, SOCK_SEQPACKET),
@@ -69,6 +78,25 @@ TEST_P(AcceptorOfType, LetsNobodySendDescriptors) {
   ASSERT_EQ(accepted_.size(), 1U);
   EXPECT_EQ(wire::send_frame(accepted_[0].get(), std::vector<std::byte>(4), std::span(&fd, 1)), 0)
       << "the other way they go";
+}
+
+TEST_P(AcceptorOfType, WaitsForNoSocketThatItIsSent) {
+  let_descriptors_through();
+  std::vector<LingeringSocket> lingering(3);
+  const auto send = [&](const wire::UniqueFd& client, LingeringSocket& one) {
+    const int fd = one.socket.get();
+    EXPECT_EQ(wire::send_frame(client.get(), std::vector<std::byte>(4), std::span(&fd, 1)), 0);
+    one.socket.reset();
+  };
+  send(connect(), lingering[0]);
+  const wire::UniqueFd accepted = connect();
+  send(accepted, lingering[1]);
+  accept(1);
+  accepted_.clear();
+  const wire::UniqueFd comes_late = connect();
+  send(comes_late, lingering[2]);
+  acceptor_.reset();
+  for (const LingeringSocket& one : lingering) EXPECT_EQ(one.take_bytes(), one.sent_bytes);
 }
 
 TEST_P(AcceptorOfType, LeavesOutWhoHasGone) {

@@ -63,15 +63,6 @@ std::shared_ptr<grpc::Channel> channel_from(wire::UniqueFd fd) {
 
 }  // namespace
 
-bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kTestTimeout;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 wire::UniqueFd connect_as(uid_t uid, const std::string& path) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return {};

@@ -20,6 +20,7 @@
 #include "server/core/quota.h"
 #include "server/rpc/grpc_server.h"
 #include "server/telemetry/uid_log_limiters.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 #include "wire/unique_fd.h"
 
@@ -28,8 +29,6 @@ namespace memlease::testing {
 inline constexpr uid_t kOtherUid = 12345;
 inline constexpr std::chrono::seconds kTestTimeout{20};
 
-// Polls, because gRPC ends things on threads of its own and tells nobody.
-bool eventually(const std::function<bool()>& condition);
 // A connection whose kernel-attested peer is `uid`.
 wire::UniqueFd connect_as(uid_t uid, const std::string& path);
 // All that comes until the other side closes.

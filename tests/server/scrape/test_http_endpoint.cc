@@ -35,7 +35,7 @@ class HttpEndpointTest : public ::testing::Test {
     peers_.clear();
     endpoint_.reset();
     loop_.reset();
-    EXPECT_EQ(testing::open_files(), files_before_);
+    EXPECT_TRUE(testing::closes_all_but(files_before_));
   }
 
  protected:

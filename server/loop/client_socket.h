@@ -1,0 +1,44 @@
+// The daemon's end of a client's connection, which is closed with its owner. The client is not
+// trusted, and descriptors that he sends could stop whoever receives or closes them
+// (server/loop/close_aside.h): they are never received. From Linux 6.16 on the kernel lets nobody
+// send them (see Acceptor).
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <utility>
+
+#include "wire/unique_fd.h"
+
+namespace memlease::server {
+
+// Belongs to one thread.
+class ClientSocket {
+ public:
+  ClientSocket() = default;
+  // A connected, non-blocking one. None: none.
+  explicit ClientSocket(wire::UniqueFd socket);
+  ClientSocket(ClientSocket&&) noexcept = default;
+  ClientSocket& operator=(ClientSocket&& other) noexcept;
+  // Hangs up: nothing more can be sent, and the client reads what he was sent, whatever he has sent
+  // but for descriptors.
+  ~ClientSocket();
+
+  int get() const { return socket_.get(); }
+  explicit operator bool() const { return static_cast<bool>(socket_); }
+  // Gives it to who trusts the client.
+  wire::UniqueFd release() { return std::move(socket_); }
+
+  // As recv() without flags, of a stream without SO_PASSCRED; EBADMSG if a descriptor is the next
+  // that comes, which stays.
+  ssize_t receive(std::span<char> buffer);
+
+ private:
+  void hang_up();
+  bool take_out_rest();
+
+  wire::UniqueFd socket_;
+};
+
+}  // namespace memlease::server

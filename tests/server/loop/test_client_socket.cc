@@ -1,0 +1,234 @@
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "server/loop/client_socket.h"
+#include "server/loop/close_aside.h"
+#include "tests/support/eventually.h"
+#include "tests/support/lingering_socket.h"
+#include "tests/support/open_files.h"
+#include "wire/frame_socket.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::LingeringSocket;
+
+const std::vector<std::byte> kMessage(4);
+
+// The client's end is the test's.
+class ClientSocketOfType : public ::testing::TestWithParam<int> {
+ protected:
+  ClientSocketOfType() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, GetParam() | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    client_.reset(ends[0]);
+    socket_ = ClientSocket(wire::UniqueFd(ends[1]));
+  }
+  ~ClientSocketOfType() override {
+    socket_ = {};
+    client_.reset();
+    EXPECT_TRUE(testing::closes_all_but(files_before_));
+  }
+
+  // From now on its last one lies in the daemon's socket.
+  void send(LingeringSocket& lingering, std::size_t bytes = 4) const {
+    const int fd = lingering.socket.get();
+    EXPECT_EQ(wire::send_frame(client_.get(), std::span(kMessage).first(bytes), std::span(&fd, 1)),
+              0);
+    lingering.socket.reset();
+  }
+  void send_message() const { EXPECT_EQ(wire::send_frame(client_.get(), kMessage), 0); }
+
+  const std::set<std::string> files_before_ = testing::open_files();
+  wire::UniqueFd client_;
+  ClientSocket socket_;
+};
+INSTANTIATE_TEST_SUITE_P(Types, ClientSocketOfType, ::testing::Values(SOCK_STREAM, SOCK_SEQPACKET),
+                         [](const auto& type) {
+                           return type.param == SOCK_STREAM ? "stream" : "packets";
+                         });
+
+char state_of_thread(pid_t thread) {
+  std::ifstream file(fmt::format("/proc/self/task/{}/stat", thread));
+  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  return stat.substr(stat.rfind(')') + 2).at(0);
+}
+
+// The control: what all of this is about.
+TEST_P(ClientSocketOfType, WhoClosesTheLastOneWaitsOtherwise) {
+  LingeringSocket lingering;
+  send(lingering);
+  std::atomic<pid_t> id = 0;
+  std::atomic<bool> closed = false;
+  std::thread closer([&] {
+    id = static_cast<pid_t>(::syscall(SYS_gettid));
+    socket_.release().reset();
+    closed = true;
+  });
+  EXPECT_TRUE(testing::eventually([&] { return id != 0 && state_of_thread(id) == 'S'; }));
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
+  closer.join();
+}
+
+TEST_P(ClientSocketOfType, HangsUpWithoutWaiting) {
+  LingeringSocket lingering;
+  send_message();
+  send(lingering);
+  socket_ = {};
+  EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes) << "what its owner has sent is not lost";
+}
+
+TEST_P(ClientSocketOfType, FindsThemBehindMessagesWithoutBytes) {
+  LingeringSocket lingering;
+  if (GetParam() == SOCK_SEQPACKET) {
+    EXPECT_EQ(wire::send_frame(client_.get(), {}), 0);
+    send(lingering, 0);
+  } else {
+    send(lingering, 1);
+  }
+  socket_ = {};
+  EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
+}
+
+TEST_P(ClientSocketOfType, ClosesManyOfManyAtOnce) {
+  std::vector<LingeringSocket> lingering(20);
+  std::vector<ClientSocket> sockets;
+  for (LingeringSocket& one : lingering) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, GetParam() | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    client_.reset(ends[0]);
+    send(one);
+    sockets.emplace_back(wire::UniqueFd(ends[1]));
+  }
+  sockets.clear();
+  for (const LingeringSocket& one : lingering) EXPECT_EQ(one.take_bytes(), one.sent_bytes);
+}
+
+TEST_P(ClientSocketOfType, ClosesAtOnceWhatHasNone) {
+  const auto files_with_it = testing::open_files();
+  send_message();
+  send_message();
+  socket_ = {};
+  EXPECT_EQ(testing::open_files().size(), files_with_it.size() - 1);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, GetParam() | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  socket_ = ClientSocket(wire::UniqueFd(ends[1]));
+  ::close(ends[0]);
+  socket_ = {};
+  EXPECT_EQ(testing::open_files().size(), files_with_it.size() - 1);
+}
+
+TEST_P(ClientSocketOfType, LetsTheClientReadWhatItWasSentLast) {
+  send_message();
+  EXPECT_EQ(wire::send_frame(socket_.get(), kMessage), 0);
+  socket_ = {};
+  std::array<char, 16> bytes;
+  EXPECT_EQ(::recv(client_.get(), bytes.data(), bytes.size(), 0), 4);
+  EXPECT_EQ(::recv(client_.get(), bytes.data(), bytes.size(), 0), 0) << "the end, not a reset";
+}
+
+TEST(ClientSocketOfStream, ReceivesBytesAndNoDescriptors) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  wire::UniqueFd client(ends[0]);
+  ClientSocket socket{wire::UniqueFd(ends[1])};
+  std::array<char, 16> bytes;
+  EXPECT_EQ(socket.receive(bytes), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(wire::send_frame(client.get(), kMessage), 0);
+  EXPECT_EQ(wire::send_frame(client.get(), kMessage), 0);
+  EXPECT_EQ(socket.receive(std::span(bytes).first(3)), 3);
+  EXPECT_EQ(socket.receive(bytes), 5);
+  const int fd = client.get();
+  EXPECT_EQ(wire::send_frame(client.get(), kMessage, std::span(&fd, 1)), 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(socket.receive(bytes), -1);
+    EXPECT_EQ(errno, EBADMSG) << "it stays";
+  }
+  ClientSocket other;
+  other = std::move(socket);
+  EXPECT_FALSE(socket);  // NOLINT(bugprone-use-after-move)
+  client.reset();
+  EXPECT_EQ(other.receive(bytes), -1);
+}
+
+// Looks pass over them otherwise, with the descriptors that come along.
+TEST(ClientSocketOfStream, ReceivesUrgentBytesInTheirPlace) {
+  for (const bool hangs_up : {false, true}) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    const wire::UniqueFd client(ends[0]);
+    ClientSocket socket{wire::UniqueFd(ends[1])};
+    std::array<char, 16> bytes;
+    if (::send(client.get(), "x", 1, MSG_OOB) != 1) GTEST_SKIP() << "Linux 5.15";
+    EXPECT_EQ(socket.receive(bytes), 1);
+
+    LingeringSocket lingering;
+    const int fd = lingering.socket.get();
+    iovec part{bytes.data(), 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    *CMSG_FIRSTHDR(&message) = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+    std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof fd);
+    EXPECT_EQ(::sendmsg(client.get(), &message, MSG_OOB), 1);
+    lingering.socket.reset();
+    EXPECT_EQ(wire::send_frame(client.get(), kMessage), 0);
+    if (!hangs_up) {
+      EXPECT_EQ(socket.receive(bytes), -1);
+      EXPECT_EQ(errno, EBADMSG);
+    }
+    socket = {};
+    EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
+  }
+}
+
+// Who has come and is not accepted is closed with the listening socket.
+TEST(CloseAside, ClosesAListenerWithWhatWaits) {
+  const auto files_before = testing::open_files();
+  {
+    LingeringSocket lingering;
+    wire::UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const sockaddr_un any{AF_UNIX, ""};
+    sockaddr_un address{};
+    socklen_t size = sizeof address;
+    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(sa_family_t)),
+              0);
+    ASSERT_EQ(::listen(listener.get(), 1), 0);
+    ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    const wire::UniqueFd client(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    const int fd = lingering.socket.get();
+    EXPECT_EQ(wire::send_frame(client.get(), kMessage, std::span(&fd, 1)), 0);
+    lingering.socket.reset();
+    close_aside(std::move(listener));
+    close_aside({});
+    EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
+  }
+  EXPECT_TRUE(testing::closes_all_but(files_before));
+}
+
+}  // namespace
+}  // namespace memlease::server
