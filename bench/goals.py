@@ -27,6 +27,9 @@ NONE = 1e-3  # calls: fewer than one in a thousand
 
 GOALS = [
     Goal("read + release : one atomic RMW", "hold/hold", "hold/rmw", 3),
+    Goal("the same, the protocol alone", "protocol/hold", "protocol/rmw"),
+    Goal("write + publish, the protocol alone : RMW", "protocol/publish", "protocol/rmw"),
+    Goal("read + release : the protocol alone", "hold/hold", "protocol/hold"),
     Goal("the same, serialised", "hold/hold.serial", "hold/rmw.serial", 3),
     Goal("the same, over 1024 arrays", "hold/hold.1024", "hold/rmw", 3),
     Goal("try_read without news: 20 ns", "hold/try_read", plus=20),

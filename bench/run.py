@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("MEMLEASE_BUILD_DIR", ROOT / "build/release"))
 PROGRAMS = [
     "bench_hold",
+    "bench_protocol",
     "bench_keep",
     "bench_views",
     "bench_kernels",
