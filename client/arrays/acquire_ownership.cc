@@ -1,12 +1,12 @@
 #include "client/arrays/acquire_ownership.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "client/arrays/count_watch.h"
 #include "client/ordering/backoff.h"
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -32,10 +32,7 @@ struct OwnershipWords {
   // this writer began.
   bool writer_is_at_work() const {
     return writer != nullptr && writer->writing.load() != 0 &&
-           (board->writer.load() & wire::kWriterMoving) != 0 &&
-           std::ranges::all_of(words, [](const wire::FutexWait& wait) {
-             return wait.word->load() == wait.expected;
-           });
+           (board->writer.load() & wire::kWriterMoving) != 0 && are_as_expected(words);
   }
 
   const wire::BoardRecord* board;
@@ -68,13 +65,24 @@ absl::Status sleep_until_due(const OwnershipWords& own, WaitLimit& wait_limit, B
 }
 
 // Who is the next but one looks whether the next one has been stopped; those behind may look later.
-absl::Status sleep_until_its_turn(OpenArray& array, const WriterAnswer& answer,
-                                  WaitLimit& wait_limit) {
+// Nobody's turn comes within one write: while a long one goes on they sleep until its end, too.
+absl::Status sleep_until_its_turn(OpenArray& array, const OwnershipWords& own,
+                                  const WriterAnswer& answer, WaitLimit& wait_limit) {
   constexpr std::chrono::seconds kFarBehind{1};
   const std::chrono::nanoseconds longest =
       answer.ahead == 1 ? std::chrono::nanoseconds(kInterruptInterval) : kFarBehind;
-  return array.writing().turn_watch().await_change(array.session(), answer.turn, wait_limit,
-                                                   longest);
+  CountWatch& turns = array.writing().turn_watch();
+  for (;;) {
+    auto status = turns.await_change(array.session(), answer.turn, wait_limit, longest);
+    if (!status.ok() || turns.has_changed(answer.turn) || wait_limit.expired()) return status;
+    if (own.writer == nullptr) {
+      const auto at = wire::writer_row_of(array.board().writer.load());
+      return row_of_writer(array, at, wait_limit).status();
+    }
+    if (!own.writer_is_at_work()) return absl::OkStatus();
+    status = turns.await_change(array.session(), answer.turn, wait_limit, kForever, own.words);
+    if (!status.ok()) return status;
+  }
 }
 
 struct Asked {
@@ -112,7 +120,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
   asked.ahead = answer->ahead;
   if (answer->ahead != 0) {
     wait.sleeps();
-    asked.slept = sleep_until_its_turn(array, *answer, wait_limit);
+    asked.slept = sleep_until_its_turn(array, own, *answer, wait_limit);
     return false;
   }
   if (leaves_out("counts before the question")) own = OwnershipWords(array);

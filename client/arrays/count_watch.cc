@@ -1,7 +1,8 @@
 #include "client/arrays/count_watch.h"
 
+#include <vector>
+
 #include "wire/error.h"
-#include "wire/futex.h"
 
 namespace memlease::internal {
 
@@ -15,8 +16,17 @@ absl::Status CountWatch::map(Session& session, wire::FileId file, WaitLimit& wai
   return absl::OkStatus();
 }
 
+const wire::HalfWord& CountWatch::count_at(const CountAt& known) const {
+  return *reinterpret_cast<const wire::HalfWord*>(board_->data() + known.at.offset);
+}
+
+bool CountWatch::has_changed(const CountAt& known) const {
+  return board_ != nullptr && count_at(known).load() != known.count;
+}
+
 absl::Status CountWatch::await_change(Session& session, const CountAt& known, WaitLimit& wait_limit,
-                                      std::chrono::nanoseconds longest) {
+                                      std::chrono::nanoseconds longest,
+                                      std::span<const wire::FutexWait> others) {
   if (auto status = map(session, known.at.file, wait_limit); !status.ok()) {
     // The daemon may answer the next time.
     const bool late = wire::code_of(status) == wire::ErrorCode::kTimeout;
@@ -26,14 +36,14 @@ absl::Status CountWatch::await_change(Session& session, const CountAt& known, Wa
     return wire::defect("the daemon counts outside of its page");
   }
   using Clock = std::chrono::steady_clock;
-  const auto& count = *reinterpret_cast<const wire::HalfWord*>(board_->data() + known.at.offset);
-  const wire::FutexWait changed{&count, known.count};
+  std::vector<wire::FutexWait> words{{&count_at(known), known.count}};
+  words.insert(words.end(), others.begin(), others.end());
   const auto begin = Clock::now();
   const auto left = [&] {
     return longest == kForever ? longest : longest - (Clock::now() - begin);
   };
-  while (count.load() == known.count && !wait_limit.expired() && left().count() > 0) {
-    wait_limit.sleep({&changed, 1}, left());
+  while (are_as_expected(words) && !wait_limit.expired() && left().count() > 0) {
+    wait_limit.sleep(words, left());
     if (auto status = wait_limit.step(); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -277,6 +277,36 @@ TEST_F(AcquireOwnershipTest, WhoComesLaterSleepsUntilItsTurn) {
   array->end_write(attempt.slot, attempt.version, false);
 }
 
+// Not even the next but one, who looks whether the next one is stopped.
+TEST_F(AcquireOwnershipTest, WhoComesLaterAsksNobodyWhileALongWriteGoesOn) {
+  const wire::FileRange turn{array->answer().board_record.file, 1024};
+  auto& writer = row<wire::WriterRow>(kWriter);
+  writer.writing.store(1);
+  server::set_moving(board());
+  std::atomic<int> asked{0};
+  control->on_acquire_writer = [&] {
+    ++asked;
+    const bool busy = writer.writing.load() != 0;
+    if (!busy) server::set_writer(board(), kOwnWriter, false);
+    const auto state = busy ? WriterAnswer::State::kBusy : WriterAnswer::State::kGranted;
+    return WriterAnswer{state, kOwnWriter, kWriter, 0, 1, {turn, 0}};
+  };
+  files->watched = true;
+  int asked_meanwhile = 0;
+  std::thread other([&] {
+    EXPECT_TRUE(eventually([&] { return files->watches > 0; })) << "it sleeps for long";
+    asked_meanwhile = asked;
+    writer.writing.store(0);
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
+  });
+  EXPECT_TRUE(begin(60s).ok());
+  other.join();
+  EXPECT_LE(asked_meanwhile, 2) << "once more when the writer's row was there";
+  EXPECT_EQ(asked, asked_meanwhile + 1);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
 TEST_F(AcquireOwnershipTest, WhoDoesNotGetItsTurnInTimeIsToldOfTheOthers) {
   control->on_acquire_writer = [this] {
     const wire::FileRange turn{array->answer().board_record.file, 1024};
