@@ -156,19 +156,29 @@ TEST_P(AttachFrames, NamesBothVersionsIfTheyDoNotOverlap) {
 TEST_P(AttachFrames, TakesNoDescriptors) {
   serve();
   for (const bool attach_first : {false, true}) {
-    Child child([&]() -> std::string {
-      RawClient client(directory);
-      if (attach_first && !client.attach()) return "cannot attach";
-      // The daemon would have to wait for it.
-      LingeringSocket lingering;
-      const int fd = lingering.socket.get();
-      const bool sent = client.send_bytes(bytes_of(wire::FetchFrame{{FileId{7}}}), fd);
-      if (sent != lets_descriptors_through) return "the kernel has let it through";
-      if (!sent) return "";
-      lingering.socket.reset();
-      std::string error = client.expect_end_by(ErrorCode::kInvalidArgument);
-      return lingering.take_bytes() == lingering.sent_bytes ? error : error + "bytes are lost";
-    });
+    Gate sends, has_sent;
+    std::vector<int> fds = sends.fds();
+    for (const int fd : has_sent.fds()) fds.push_back(fd);
+    Child child(
+        [&]() -> std::string {
+          RawClient client(directory);
+          if (attach_first && !client.attach()) return "cannot attach";
+          sends.wait();
+          LingeringSocket lingering;
+          const int fd = lingering.socket.get();
+          const bool sent = client.send_bytes(bytes_of(wire::FetchFrame{{FileId{7}}}), fd);
+          if (sent) lingering.socket.reset();
+          has_sent.open();
+          if (sent != lets_descriptors_through) return "the kernel has let it through";
+          if (!sent) return "";
+          std::string error = client.expect_end_by(ErrorCode::kInvalidArgument);
+          return lingering.take_bytes() == lingering.sent_bytes ? error : error + "bytes are lost";
+        },
+        fds);
+    if (attach_first) run_until([&] { return host.has("open 1"); });
+    // The daemon stands still until it is the last who has that socket, and would have to wait.
+    sends.open();
+    has_sent.wait();
     EXPECT_EQ(finish(child), "");
   }
   EXPECT_EQ(log.size(), lets_descriptors_through ? 2U : 0U);

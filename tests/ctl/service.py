@@ -1,6 +1,8 @@
 """A service manager for one test: starts the daemon as systemd does, and hears what it says."""
 
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -69,6 +71,11 @@ class Service:
 
     def open_files(self):
         return list(Path(f"/proc/{self.process.pid}/fd").iterdir())
+
+    def stop(self):
+        """Let it do nothing more, until SIGCONT."""
+        self.signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)
 
     def signal(self, number):
         self.process.send_signal(number)
