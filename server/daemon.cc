@@ -33,6 +33,8 @@ constexpr std::chrono::milliseconds kBetweenEnds{1};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
+constexpr std::size_t kLooksPerTurn = 4096;  // about a millisecond
+constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kLogPeriod{10};
 
 // Copies, as the history goes on without the mutex.
@@ -225,7 +227,7 @@ void Daemon::announce(const std::vector<HistoryEvent>& events) {
     to_watch = to_watch || event.what == Happening::kGrown || event.what == Happening::kWithdrawn ||
                wire::is_replica_name(event.array);
   }
-  if (to_watch) loop_.post([this] { watch_unused(); });
+  if (to_watch) loop_.post([this] { watch_unused(kUnusedLook); });
   history_waits_.happened(events);
 }
 
@@ -364,21 +366,23 @@ void Daemon::watch_directory() {
 
 // ---- What nobody uses any more.
 
-void Daemon::watch_unused() {
+void Daemon::watch_unused(std::chrono::milliseconds after) {
   if (unused_timer_ == EventLoop::TimerId{}) {
-    unused_timer_ = loop_.after(kUnusedLook, [this] { give_back_unused(); });
+    unused_timer_ = loop_.after(after, [this] { give_back_unused(); });
   }
 }
 
 void Daemon::give_back_unused() {
   unused_timer_ = {};
   bool more = false;
+  bool goes_on = false;
   with_broker([&](Broker& broker) {
-    broker.take_idle_slots();
-    const bool unused = broker.give_back_unused();
-    more = unused || broker.added_slots() != 0;
+    broker.take_idle_slots(kLooksPerTurn);
+    goes_on = broker.looks_for_idle_slots();
+    const bool unused = !goes_on && broker.give_back_unused();
+    more = goes_on || unused || broker.added_slots() != 0;
   });
-  if (more) watch_unused();
+  if (more) watch_unused(goes_on ? kBetweenLooks : kUnusedLook);
 }
 
 void Daemon::watch_ends() {

@@ -105,7 +105,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   void watch_directory();
   // While there are added slots or withdrawn arrays: looks every second what nobody uses any more.
   // On the loop's thread.
-  void watch_unused();
+  void watch_unused(std::chrono::milliseconds after);
   void give_back_unused();
   // While sessions with many arrays end: works that off, with pauses in which others are served. On
   // the loop's thread.

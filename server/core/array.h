@@ -90,6 +90,9 @@ struct Array {
   std::uint64_t tallied_copied_versions = 0;
 };
 
+// What it costs to tell who uses it, while all others wait: at the array, and at each member.
+inline std::size_t looks_at(const Array& array) { return 1 + array.members.size(); }
+
 inline wire::RowRef row_ref(wire::FileRange at) {
   return {at.file, static_cast<std::uint32_t>(at.offset / wire::kRowUnitBytes)};
 }

@@ -379,17 +379,24 @@ absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
                     (!session->memberships.empty() &&
                      std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
   if (!may) return no_session_to_evict(id);
-  session->evicted = true;
+  if (std::exchange(session->evicted, true)) return absl::OkStatus();
   recorder_.evicted(*session, viewer, memberships_.bytes_in_use(*session));
   return absl::OkStatus();
 }
 
-std::uint32_t Broker::take_idle_slots() {
+std::uint32_t Broker::take_idle_slots(std::size_t most_looks) {
   std::uint32_t all = 0;
-  if (added_slots() == 0) return all;
-  for (Array* array : catalog_.all()) {
-    if (array->added.empty()) continue;
-    const std::uint32_t taken = slot_growth_.take_idle(*array);
+  ArrayId after = std::exchange(idle_slots_after_, ArrayId{0});
+  for (std::size_t looks = 0; added_slots() != 0;) {
+    Array* const array = catalog_.first_after(after);
+    if (array == nullptr) break;
+    if (looks >= most_looks) {
+      idle_slots_after_ = after;
+      break;
+    }
+    after = array->id;
+    looks += array->added.empty() ? 1 : looks_at(*array);
+    const std::uint32_t taken = array->added.empty() ? 0 : slot_growth_.take_idle(*array);
     if (taken == 0) continue;
     all += taken;
     recorder_.shrunk(*array, taken);

@@ -145,9 +145,10 @@ class Broker {
   // caller's to end. kNotFound, also for one that the viewer may not evict: a session may be ended
   // by its own uid, and by the owner of all arrays that it has open.
   absl::Status evict(const PeerIdentity& viewer, wire::SessionId id);
-  // Takes away added slots that nobody uses and that have not been written since the last call. How
-  // many.
-  std::uint32_t take_idle_slots();
+  // Takes away added slots that nobody uses and that have not been written since they were looked
+  // at before. How many. After so many looks (looks_at()) the round goes on with the next call.
+  std::uint32_t take_idle_slots(std::size_t most_looks = ~std::size_t{0});
+  bool looks_for_idle_slots() const { return idle_slots_after_ != wire::ArrayId{0}; }
   // Reclaimer's; every second.
   bool give_back_unused() { return reclaimer_.give_back_unused(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
@@ -224,6 +225,7 @@ class Broker {
   SessionEnds session_ends_;
   NameBoard name_board_;
   std::uint32_t last_session_ = 0;
+  wire::ArrayId idle_slots_after_{0};  // where take_idle_slots() goes on; 0: none is under way
   bool draining_ = false;
 };
 

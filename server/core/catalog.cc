@@ -36,6 +36,11 @@ void Catalog::erase(wire::ArrayId id) {
   arrays_.erase(id);
 }
 
+Array* Catalog::first_after(wire::ArrayId id) const {
+  const auto found = arrays_.upper_bound(id);
+  return found == arrays_.end() ? nullptr : found->second.get();
+}
+
 std::vector<Array*> Catalog::all() const {
   std::vector<Array*> found;
   found.reserve(arrays_.size());

@@ -18,6 +18,8 @@ class Catalog {
   // nullptr if there is none. A withdrawn array has no name, but its id until it is erased.
   Array* find(std::string_view name) const;
   Array* find(wire::ArrayId id) const;
+  // Withdrawn ones too; nullptr: there is none with a higher number.
+  Array* first_after(wire::ArrayId id) const;
   void remove_name(const Array& array);
   void erase(wire::ArrayId id);
 

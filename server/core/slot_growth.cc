@@ -32,6 +32,21 @@ SlotGrowth::Holders SlotGrowth::holders(const Array& array, std::uint32_t slot) 
   return holders;
 }
 
+// Bit s: somebody holds slot s. As held() of each, at the cost of one.
+std::uint64_t SlotGrowth::held_slots(const Array& array) const {
+  std::uint64_t held = 0;
+  if (leaves_out("see who holds an added slot")) return held;
+  for (const wire::SessionId id : array.members) {
+    const Membership& membership = sessions_.find(id)->memberships.at(array.id);
+    if (membership.entry == nullptr) continue;
+    const wire::ReaderRow& row = rows_.reader(*membership.reader_row);
+    for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
+      if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
+    }
+  }
+  return held;
+}
+
 bool SlotGrowth::held(const Array& array, std::uint32_t slot) const {
   if (slot >= array.spec.slots && leaves_out("see who holds an added slot")) return false;
   const Holders holders = this->holders(array, slot);
@@ -99,13 +114,15 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
 
 std::uint32_t SlotGrowth::take_idle(Array& array) {
   const wire::WriterRow& row = writer_ownership_.current_row(array);
+  const std::uint64_t held = held_slots(array);
   std::uint32_t taken = 0;
   bool last = true;
   for (auto slot = static_cast<std::uint32_t>(array.slots.size()); slot-- > array.spec.slots;) {
     Array::Added& added = array.added[slot - array.spec.slots];
     const auto before = std::exchange(added.idle_word, std::nullopt);
     const std::uint64_t word = row.slot_words()[slot].load();
-    if (!used(array, slot)) added.idle_word = word;
+    const bool is_held = (held >> slot & 1) != 0;
+    if (!is_held && !writer_uses(row, slot) && !at_work(array, slot)) added.idle_word = word;
     last = last && added.idle_word && before == added.idle_word;
     if (!last) continue;
     // First the mark, then the look that counts.

@@ -40,6 +40,7 @@ class SlotGrowth {
   };
   Holders holders(const Array& array, std::uint32_t slot) const;
   bool held(const Array& array, std::uint32_t slot) const;
+  std::uint64_t held_slots(const Array& array) const;
   // More than spec allows: those that nobody but evicted sessions holds.
   std::uint32_t most_slots(const Array& array) const;
   bool at_work(const Array& array, std::uint32_t slot) const;

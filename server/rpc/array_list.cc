@@ -6,7 +6,7 @@
 namespace memlease::server {
 namespace {
 
-constexpr std::size_t kVisitsPerStep = 128;
+constexpr std::size_t kLooksPerStep = 256;
 
 }  // namespace
 
@@ -25,8 +25,10 @@ std::string visit_page(ServiceHost& host, ArrayCollector& collector, Matches mat
     auto next = found.begin();
     while (next != found.end() && !full) {
       host.with_broker([&](Broker& broker) {
-        for (std::size_t i = 0; i < kVisitsPerStep && next != found.end() && !full; ++i) {
+        std::size_t looks = 0;
+        while (looks < kLooksPerStep && next != found.end() && !full) {
           const Array* const array = collector.find(broker, *next++);
+          looks += array == nullptr ? 1 : looks_at(*array);
           if (array != nullptr) full = visit(broker, *array);
         }
       });

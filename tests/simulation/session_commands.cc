@@ -81,10 +81,11 @@ void evict(World& world, const Command& command) {
       memberships, [&](const auto& one) { return one.second.domain.uid == viewer.uid; });
   const bool may =
       viewer.uid == 0 || viewer.uid == target->peer.uid || (owns_all && !memberships.empty());
+  const bool is_evicted = world.session_of(*target).evicted;
   const auto status = world.broker.evict(viewer, target->session);
   require(status.ok() == may, "a session is evicted by root, its own user, or the owner of all");
   if (!status.ok()) return;
-  ++world.books.sessions_evicted;
+  if (!is_evicted) ++world.books.sessions_evicted;
   world.cut(*target);
 }
 

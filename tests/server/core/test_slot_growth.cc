@@ -147,6 +147,23 @@ TEST_F(SlotGrowthTest, AnIdleSlotGoesAtTheSecondLook) {
   EXPECT_EQ(world_.broker.added_slots(), 0U);
 }
 
+// Thousands of arrays, with hundreds of members each, would keep all others from the daemon.
+TEST_F(SlotGrowthTest, ALookAtManyArraysIsTakenInTurns) {
+  for (const char* name : {"before", "after"}) world_.create(writer_, spec_of(name, 0600, 2));
+  ASSERT_TRUE(add(writer_, 2).ok());
+  publish(2, 2);
+  publish(3, 0);
+  for (const std::uint32_t expected : {0U, 1U}) {
+    std::uint32_t taken = world_.broker.take_idle_slots(1);
+    EXPECT_EQ(world_.broker.looks_for_idle_slots(), expected == 0) << "until none is left";
+    for (int turns = 1; world_.broker.looks_for_idle_slots(); ++turns) {
+      ASSERT_LT(turns, 10);
+      taken += world_.broker.take_idle_slots(1);
+    }
+    EXPECT_EQ(taken, expected);
+  }
+}
+
 TEST_F(SlotGrowthTest, ASlotThatIsWrittenBetweenTheLooksIsNotIdle) {
   ASSERT_TRUE(add(writer_, 2).ok());
   for (std::uint64_t version = 2; version < 10; version += 2) {
