@@ -1,6 +1,6 @@
-// What the slot protocol itself costs, where nobody else writes, reads or waits: on the pages of one
-// array in plain memory, without handle, lease, wait or clock. What a read and a write of the library
-// take beyond that is what stands around it.
+// What the slot protocol itself costs, where nobody else writes, reads or waits: on the pages of
+// one array in plain memory, without handle, lease, wait or clock. What a read and a write of the
+// library take beyond that is what stands around it.
 
 #include <atomic>
 #include <cstdint>
