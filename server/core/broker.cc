@@ -395,8 +395,10 @@ std::uint32_t Broker::take_idle_slots(std::size_t most_looks) {
       break;
     }
     after = array->id;
-    looks += array->added.empty() ? 1 : looks_at(*array);
-    const std::uint32_t taken = array->added.empty() ? 0 : slot_growth_.take_idle(*array);
+    ++looks;
+    if (array->added.empty()) continue;
+    looks += array->members.size();
+    const std::uint32_t taken = slot_growth_.take_idle(*array);
     if (taken == 0) continue;
     all += taken;
     recorder_.shrunk(*array, taken);

@@ -6,19 +6,6 @@
 namespace memlease::server {
 namespace {
 
-// Bit s: the member's process holds slot s.
-std::uint64_t slots_held_by(const Membership& membership, const Broker& broker,
-                            const Array& array) {
-  static_assert(wire::kMaxSlots <= 64);
-  std::uint64_t held = 0;
-  if (!membership.reader_row || membership.entry == nullptr) return held;
-  const wire::ReaderRow& row = broker.rows().reader(*membership.reader_row);
-  for (std::size_t s = 0; s < array.slots.size(); ++s) {
-    if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
-  }
-  return held;
-}
-
 std::uint64_t version_in(const wire::WriterRow& row, const Array& array) {
   if (wire::only_slot_is_empty(row, array.spec.slots)) return 0;
   return wire::unpack_publication(row.publication.load()).version;
@@ -29,7 +16,7 @@ std::uint64_t version_in(const wire::WriterRow& row, const Array& array) {
 std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
   std::uint64_t held = 0;
   for (const wire::SessionId id : array.members) {
-    held |= slots_held_by(broker.sessions().find(id)->memberships.at(array.id), broker, array);
+    held |= broker.rows().held_slots(broker.sessions().find(id)->memberships.at(array.id), array);
   }
   return held;
 }
@@ -77,7 +64,7 @@ ArrayReport report_of(const Broker& broker, const Array& array) {
   for (const wire::SessionId id : array.members) {
     const Session& session = *broker.sessions().find(id);
     const Membership& membership = session.memberships.at(array.id);
-    const std::uint64_t held = slots_held_by(membership, broker, array);
+    const std::uint64_t held = broker.rows().held_slots(membership, array);
     all_held |= held;
     report.readers += held == 0 ? 0 : 1;
     report.subscribers += membership.entry == nullptr ? 0 : 1;

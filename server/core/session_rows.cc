@@ -72,6 +72,17 @@ bool SessionRows::is_writing(const Membership& membership) const {
   return membership.writer_row && server::is_writing(writer(*membership.writer_row));
 }
 
+std::uint64_t SessionRows::held_slots(const Membership& membership, const Array& array) const {
+  static_assert(wire::kMaxSlots <= 64);
+  std::uint64_t held = 0;
+  if (!membership.reader_row || membership.entry == nullptr) return held;
+  const wire::ReaderRow& row = reader(*membership.reader_row);
+  for (std::size_t s = 0; s < array.slots.size(); ++s) {
+    if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
+  }
+  return held;
+}
+
 bool SessionRows::in_use(const Membership& membership, const Array& array) const {
   const bool holds = membership.reader_row && membership.entry != nullptr &&
                      holds_any(reader(*membership.reader_row), array.layout().most);

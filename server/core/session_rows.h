@@ -33,6 +33,8 @@ class SessionRows {
   const wire::ReaderRow& reader(wire::FileRange at) const;
   const wire::WriterRow& writer(wire::FileRange at) const;
   bool is_writing(const Membership& membership) const;
+  // Bit s: the member's process holds slot s.
+  std::uint64_t held_slots(const Membership& membership, const Array& array) const;
   // Does the session hold a slot of the array now, or write it?
   bool in_use(const Membership& membership, const Array& array) const;
 

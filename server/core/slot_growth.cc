@@ -1,6 +1,7 @@
 #include "server/core/slot_growth.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "fmt/format.h"
 #include "server/core/slot_board.h"
@@ -20,37 +21,19 @@ constexpr std::string_view kLookAgain = "Look again.";
 
 }  // namespace
 
-SlotGrowth::Holders SlotGrowth::holders(const Array& array, std::uint32_t slot) const {
+SlotGrowth::Holders SlotGrowth::holders(const Array& array) const {
   Holders holders;
   for (const wire::SessionId id : array.members) {
     const Session& session = *sessions_.find(id);
-    const Membership& membership = session.memberships.at(array.id);
-    if (membership.entry == nullptr) continue;
-    if (rows_.reader(*membership.reader_row).holds()[slot].load() == 0) continue;
-    (session.evicted ? holders.evicted : holders.others) = true;
+    (session.evicted ? holders.evicted : holders.others) |=
+        rows_.held_slots(session.memberships.at(array.id), array);
   }
   return holders;
 }
 
-// Bit s: somebody holds slot s. As held() of each, at the cost of one.
-std::uint64_t SlotGrowth::held_slots(const Array& array) const {
-  std::uint64_t held = 0;
-  if (leaves_out("see who holds an added slot")) return held;
-  for (const wire::SessionId id : array.members) {
-    const Membership& membership = sessions_.find(id)->memberships.at(array.id);
-    if (membership.entry == nullptr) continue;
-    const wire::ReaderRow& row = rows_.reader(*membership.reader_row);
-    for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
-      if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
-    }
-  }
-  return held;
-}
-
-bool SlotGrowth::held(const Array& array, std::uint32_t slot) const {
+bool SlotGrowth::Holders::hold(const Array& array, std::uint32_t slot) const {
   if (slot >= array.spec.slots && leaves_out("see who holds an added slot")) return false;
-  const Holders holders = this->holders(array, slot);
-  return holders.evicted || holders.others;
+  return ((evicted | others) >> slot & 1) != 0;
 }
 
 // What was given to a device may go on: it was recorded before the slot was let go.
@@ -64,18 +47,15 @@ bool SlotGrowth::at_work(const Array& array, std::uint32_t slot) const {
   });
 }
 
-bool SlotGrowth::used(const Array& array, std::uint32_t slot) const {
-  return writer_uses(writer_ownership_.current_row(array), slot) || held(array, slot) ||
+bool SlotGrowth::used(const Array& array, const Holders& holders, std::uint32_t slot) const {
+  return writer_uses(writer_ownership_.current_row(array), slot) || holders.hold(array, slot) ||
          at_work(array, slot);
 }
 
-std::uint32_t SlotGrowth::most_slots(const Array& array) const {
-  std::uint32_t most = array.spec.max_slots;
-  for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
-    const Holders holders = this->holders(array, s);
-    if (holders.evicted && !holders.others) ++most;
-  }
-  return std::min(most, array.layout().most);
+std::uint32_t SlotGrowth::most_slots(const Array& array, const Holders& holders) {
+  const int of_evicted = std::popcount(holders.evicted & ~holders.others);
+  return std::min(array.spec.max_slots + static_cast<std::uint32_t>(of_evicted),
+                  array.layout().most);
 }
 
 absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
@@ -88,7 +68,8 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
   }
   const auto there = static_cast<std::uint32_t>(array.slots.size());
   if (there > slots) return std::nullopt;
-  if (const std::uint32_t most = most_slots(array); there >= most) {
+  const Holders holders = this->holders(array);
+  if (const std::uint32_t most = most_slots(array, holders); there >= most) {
     return make_error(
         ErrorCode::kNoFreeSlot,
         fmt::format("'{}' has {} slots already, and may have {}", array.spec.name, there, most),
@@ -104,7 +85,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
   }
   const wire::Publication current = wire::unpack_publication(row.publication.load());
   for (std::uint32_t s = 0; s < there; ++s) {
-    if ((current.version != 0 && s == current.slot) || held(array, s)) continue;
+    if ((current.version != 0 && s == current.slot) || holders.hold(array, s)) continue;
     return make_error(ErrorCode::kBusy,
                       fmt::format("nobody holds slot {} of '{}' any more", s, array.spec.name),
                       kLookAgain);
@@ -114,20 +95,19 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
 
 std::uint32_t SlotGrowth::take_idle(Array& array) {
   const wire::WriterRow& row = writer_ownership_.current_row(array);
-  const std::uint64_t held = held_slots(array);
+  const Holders at_first = holders(array);
   std::uint32_t taken = 0;
   bool last = true;
   for (auto slot = static_cast<std::uint32_t>(array.slots.size()); slot-- > array.spec.slots;) {
     Array::Added& added = array.added[slot - array.spec.slots];
     const auto before = std::exchange(added.idle_word, std::nullopt);
     const std::uint64_t word = row.slot_words()[slot].load();
-    const bool is_held = (held >> slot & 1) != 0;
-    if (!is_held && !writer_uses(row, slot) && !at_work(array, slot)) added.idle_word = word;
+    if (!used(array, at_first, slot)) added.idle_word = word;
     last = last && added.idle_word && before == added.idle_word;
     if (!last) continue;
     // First the mark, then the look that counts.
     begin_closing(*array.board);
-    last = !used(array, slot);
+    last = !used(array, holders(array), slot);
     crash_point("take_idle.looked");
     end_closing(*array.board, last);
     if (!last) continue;

@@ -34,17 +34,17 @@ class SlotGrowth {
   std::uint32_t take_idle(Array& array);
 
  private:
+  // Bit s: some of them hold slot s.
   struct Holders {
-    bool evicted = false;
-    bool others = false;
+    std::uint64_t evicted = 0;
+    std::uint64_t others = 0;
+    bool hold(const Array& array, std::uint32_t slot) const;
   };
-  Holders holders(const Array& array, std::uint32_t slot) const;
-  bool held(const Array& array, std::uint32_t slot) const;
-  std::uint64_t held_slots(const Array& array) const;
+  Holders holders(const Array& array) const;
   // More than spec allows: those that nobody but evicted sessions holds.
-  std::uint32_t most_slots(const Array& array) const;
+  static std::uint32_t most_slots(const Array& array, const Holders& holders);
   bool at_work(const Array& array, std::uint32_t slot) const;
-  bool used(const Array& array, std::uint32_t slot) const;
+  bool used(const Array& array, const Holders& holders, std::uint32_t slot) const;
 
   ArrayStore& store_;
   const SessionRows& rows_;

@@ -44,8 +44,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::start(EventLoop* loop, wire:
     return wire::errno_error(wire::ErrorCode::kInternal, "O_NONBLOCK on a listening socket", errno);
   }
   // From here on nobody who connects can send descriptors (see ClientSocket); older kernels let
-  // him.
-  // What else a unit of sockets may have asked for looks as descriptors do.
+  // him. What else a unit of sockets may have asked for looks as they do.
   const int off = 0;
   for (const int comes_along : {SO_PASSRIGHTS, SO_PASSCRED, SO_PASSPIDFD, SO_PASSSEC}) {
     ::setsockopt(fd, SOL_SOCKET, comes_along, &off, sizeof off);

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "gtest/gtest.h"
+#include "wire/frame_socket.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::testing {
@@ -37,6 +39,13 @@ class LingeringSocket {
       if (count <= 0) break;
       sent_bytes += static_cast<std::size_t>(count);
     }
+  }
+
+  // Sends itself along with the message, and closes what is here: its last one is on its way.
+  void send_along(int by, std::span<const std::byte> message) {
+    const int fd = socket.get();
+    EXPECT_EQ(wire::send_frame(by, message, std::span(&fd, 1)), 0);
+    socket.reset();
   }
 
   // Until `socket` is closed, wherever it has gone, which ends the waiting there. How many.

@@ -19,7 +19,17 @@ using testing::eventually;
 using ::testing::HasSubstr;
 using wire::ErrorCode;
 
-class AcquireOwnershipTest : public testing::BeginWriteTest {};
+class AcquireOwnershipTest : public testing::BeginWriteTest {
+ protected:
+  // The daemon's answer to who asks beside a writer: busy until the write has ended, then
+  // ownership.
+  WriterAnswer busy_until_the_write_ends(std::uint32_t ahead = 0, CountAt turn = {}) {
+    const bool busy = row<wire::WriterRow>(kWriter).writing.load() != 0;
+    if (!busy) server::set_writer(board(), kOwnWriter, false);
+    const auto state = busy ? WriterAnswer::State::kBusy : WriterAnswer::State::kGranted;
+    return WriterAnswer{state, kOwnWriter, kWriter, 0, ahead, turn};
+  }
+};
 
 TEST_F(AcquireOwnershipTest, AsksForOwnershipOnce) {
   grant_ownership();
@@ -164,10 +174,7 @@ TEST_F(AcquireOwnershipTest, TheDaemonIsAskedAgainOnceTheWriterHasEndedItsWrite)
   std::atomic<int> asked{0};
   control->on_acquire_writer = [&] {
     ++asked;
-    const bool busy = writer.writing.load() != 0;
-    if (!busy) server::set_writer(board(), kOwnWriter, false);
-    const auto state = busy ? WriterAnswer::State::kBusy : WriterAnswer::State::kGranted;
-    return WriterAnswer{state, kOwnWriter, kWriter, 0};
+    return busy_until_the_write_ends();
   };
   files->watched = true;
   int asked_meanwhile = 0;
@@ -286,10 +293,7 @@ TEST_F(AcquireOwnershipTest, WhoComesLaterAsksNobodyWhileALongWriteGoesOn) {
   std::atomic<int> asked{0};
   control->on_acquire_writer = [&] {
     ++asked;
-    const bool busy = writer.writing.load() != 0;
-    if (!busy) server::set_writer(board(), kOwnWriter, false);
-    const auto state = busy ? WriterAnswer::State::kBusy : WriterAnswer::State::kGranted;
-    return WriterAnswer{state, kOwnWriter, kWriter, 0, 1, {turn, 0}};
+    return busy_until_the_write_ends(1, {turn, 0});
   };
   files->watched = true;
   int asked_meanwhile = 0;

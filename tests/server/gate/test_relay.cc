@@ -10,7 +10,6 @@
 #include "tests/support/http2_frames.h"
 #include "tests/support/lingering_socket.h"
 #include "tests/support/open_files.h"
-#include "wire/frame_socket.h"
 
 namespace memlease::server {
 namespace {
@@ -133,10 +132,8 @@ TEST_F(RelayTest, EndsWithDescriptorsAndWaitsForNone) {
   start();
   EXPECT_EQ(send_all(client_.ours, kHello), kHello.size());
   testing::LingeringSocket lingering;
-  const int fd = lingering.socket.get();
   const std::string next = call(1);
-  EXPECT_EQ(wire::send_frame(client_.ours.get(), std::as_bytes(std::span(next)), {&fd, 1}), 0);
-  lingering.socket.reset();
+  lingering.send_along(client_.ours.get(), std::as_bytes(std::span(next)));
   turn();
   EXPECT_EQ(ends_, 1);
   EXPECT_FALSE(excess_);

@@ -84,9 +84,7 @@ TEST_P(AcceptorOfType, WaitsForNoSocketThatItIsSent) {
   let_descriptors_through();
   std::vector<LingeringSocket> lingering(3);
   const auto send = [&](const wire::UniqueFd& client, LingeringSocket& one) {
-    const int fd = one.socket.get();
-    EXPECT_EQ(wire::send_frame(client.get(), std::vector<std::byte>(4), std::span(&fd, 1)), 0);
-    one.socket.reset();
+    one.send_along(client.get(), std::vector<std::byte>(4));
   };
   send(connect(), lingering[0]);
   const wire::UniqueFd accepted = connect();

@@ -50,10 +50,7 @@ class ClientSocketOfType : public ::testing::TestWithParam<int> {
 
   // From now on its last one lies in the daemon's socket.
   void send(LingeringSocket& lingering, std::size_t bytes = 4) const {
-    const int fd = lingering.socket.get();
-    EXPECT_EQ(wire::send_frame(client_.get(), std::span(kMessage).first(bytes), std::span(&fd, 1)),
-              0);
-    lingering.socket.reset();
+    lingering.send_along(client_.get(), std::span(kMessage).first(bytes));
   }
   void send_message() const { EXPECT_EQ(wire::send_frame(client_.get(), kMessage), 0); }
 
@@ -220,9 +217,7 @@ TEST(CloseAside, ClosesAListenerWithWhatWaits) {
     ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     const wire::UniqueFd client(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-    const int fd = lingering.socket.get();
-    EXPECT_EQ(wire::send_frame(client.get(), kMessage, std::span(&fd, 1)), 0);
-    lingering.socket.reset();
+    lingering.send_along(client.get(), kMessage);
     close_aside(std::move(listener));
     close_aside({});
     EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
