@@ -67,8 +67,8 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       manager_(surroundings.manager),
       log_(surroundings.log),
       reserve_(surroundings.reserve),
-      log_lines_(log_lines_of_a_user(config), kLogPeriod),
-      warning_lines_(log_lines_of_a_user(config), kLogPeriod),
+      log_lines_(log_lines_of_a_user(config), kLogPeriod, payer_of()),
+      warning_lines_(log_lines_of_a_user(config), kLogPeriod, payer_of()),
       history_log_(surroundings.log, log_lines_),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
@@ -82,8 +82,10 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       broker_({host_memory_, host_memory_, *clock_, fill_random,
                [this](std::shared_ptr<const void> unused)
                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { garbage_.push_back(std::move(unused)); },
-               [this] { return reserve_.is_there(); }},
-              broker_limits(config)) {}
+               [this] { return reserve_.is_there(); }, payer_of()},
+              broker_limits(config)) {
+  payers_.set(config.subordinate_uids);
+}
 
 Daemon::~Daemon() {
   metrics_endpoint_.reset();
@@ -99,6 +101,7 @@ absl::Status Daemon::listen(const Config& config) {
   AttachOptions options;
   options.daemon_version = MEMLEASE_VERSION;
   options.incarnation = incarnation_;
+  options.payer_of = payer_of();
   options.log = [this](uid_t uid, const AttachOptions::Line& line) {
     log_.write(*warning_lines_.of(uid), LogLevel::kWarning, line);
   };
@@ -116,7 +119,7 @@ absl::Status Daemon::listen(const Config& config) {
     services.all.push_back(std::move(admin));
     return services;
   };
-  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config), book());
+  auto grpc_server = GrpcServer::start(loop_, log_, services_of, GrpcLimits{}, book());
   if (!grpc_server.ok()) return grpc_server.status();
   grpc_server_ = *std::move(grpc_server);
   return grpc_server_->add_listener(std::move(*control));
@@ -329,7 +332,7 @@ void Daemon::reload(const Config& config) {
     config_ = config;
     broker.set_limits(broker_limits(config), gpu_limits(config));
   });
-  grpc_server_->set_limits(grpc_limits(config));
+  payers_.set(config.subordinate_uids);
   log_.set_level(config.log_level);
   watch_idleness();
 }

@@ -5,6 +5,8 @@
 // of the core they want through with_broker().
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -19,6 +21,7 @@
 #include "server/config/directory.h"
 #include "server/core/broker.h"
 #include "server/core/mechanism.h"
+#include "server/core/payers.h"
 #include "server/core/session_host.h"
 #include "server/device/memfd_device_backend.h"
 #include "server/gpus.h"
@@ -90,6 +93,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   Daemon(const Config& config, const Surroundings& surroundings);
   absl::Status listen(const Config& config);
   ConnectionBook book();
+  PayerOf payer_of() {
+    return [this](uid_t uid) { return payers_.of(uid); };
+  }
   Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Puts down what has come or gone of that which may do so with each call.
   void look_at_mechanisms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -117,6 +123,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   ServiceManager& manager_;
   Log& log_;
   MemoryReserve& reserve_;
+  Payers payers_{::geteuid()};
   UidLogLimiters log_lines_;      // of what happens to sessions and arrays
   UidLogLimiters warning_lines_;  // of connections that are refused or cut: not lost among those
   HistoryLog history_log_;

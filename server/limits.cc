@@ -12,21 +12,24 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
+// All processes that a user may connect call at once, and memleasectl beside them. 0: no limit.
+std::uint64_t connections_of_a_user(const Config& config) {
+  constexpr std::uint64_t kBesideSessions = 128;
+  return config.quota_sessions == 0 ? 0 : config.quota_sessions + kBesideSessions;
+}
+
+// Of all users; so many that one may have what a user may, by the rule of parts.
+std::uint64_t connections(const Config& config) {
+  constexpr std::uint64_t kConnections = 2048;
+  const std::uint64_t of_a_user = connections_of_a_user(config);
+  return of_a_user == 0 ? 0 : std::max(kConnections, 3 * of_a_user);
+}
+
 }  // namespace
 
 std::uint32_t log_lines_of_a_user(const Config& config) {
   return static_cast<std::uint32_t>(
       config.quota_log_lines == 0 ? kNoLimit : std::min(config.quota_log_lines, kNoLimit));
-}
-
-// All processes that a user may connect call at once, and memleasectl beside them.
-GrpcLimits grpc_limits(const Config& config) {
-  constexpr std::uint64_t kBesideSessions = 128;
-  GrpcLimits limits;
-  limits.connections_per_uid = static_cast<std::uint32_t>(
-      config.quota_sessions == 0 ? kNoLimit : config.quota_sessions + kBesideSessions);
-  limits.connections = std::max(limits.connections, limits.connections_per_uid);
-  return limits;
 }
 
 Broker::Limits broker_limits(const Config& config) {
@@ -39,9 +42,11 @@ Broker::Limits broker_limits(const Config& config) {
                       .file_numbers = config.quota_file_numbers,
                       .waiting_calls = config.quota_waiting_calls,
                       .requests = config.quota_requests,
-                      .request_bytes = config.quota_request_bytes},
+                      .request_bytes = config.quota_request_bytes,
+                      .connections = connections_of_a_user(config),
+                      .open_arrays = config.quota_open_arrays},
           .names = NameRules(config.names),
-          .supply = {descriptor_limit(), ::geteuid()}};
+          .supply = {descriptor_limit(), connections(config), ::geteuid()}};
 }
 
 DeviceLimits gpu_limits(const Config& config) {

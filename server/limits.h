@@ -9,15 +9,12 @@
 #include "server/config/config.h"
 #include "server/core/broker.h"
 #include "server/core/device_table.h"
-#include "server/rpc/grpc_server.h"
 
 namespace memlease::server {
 
 // Beside the settings: how many descriptors this process may have open now, and whose it is.
 Broker::Limits broker_limits(const Config& config);
 DeviceLimits gpu_limits(const Config& config);  // of each GPU
-// Room for every session that a user may have, to call at once, and for memleasectl beside them.
-GrpcLimits grpc_limits(const Config& config);
 // Lines of the log that a user may cause in the time that its limiter has. Read at the start alone.
 std::uint32_t log_lines_of_a_user(const Config& config);
 

@@ -149,7 +149,15 @@ absl::StatusOr<v1::HistoryReply> AdminStub::history(std::uint64_t after, bool wa
 absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
   v1::SampleRequest request;
   request.set_known_through(known_through);
-  return calls_->call(&v1::Admin::Stub::Sample, request);
+  v1::SampleReply all;
+  do {
+    const auto part = calls_->call(&v1::Admin::Stub::Sample, request);
+    if (!part.ok()) return part.status();
+    all.MergeFrom(*part);
+    all.clear_through();
+    request.set_after(part->through());
+  } while (request.after() != 0);
+  return all;
 }
 
 absl::StatusOr<v1::VerifyReply> AdminStub::verify() {

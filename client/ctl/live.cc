@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace memlease::ctl {
-namespace {
-
-// What an answer has at most; see SampleReply.
-constexpr int kMostDescribed = 1024;
-
-}  // namespace
 
 void Live::add(const v1::SampleReply& sample, double seconds) {
   const std::uint64_t number = ++samples_;
@@ -36,7 +30,6 @@ void Live::add(const v1::SampleReply& sample, double seconds) {
         oldest < number && time > 0 ? static_cast<double>(array.newest_ - before) / time : 0;
   }
   for (const v1::ArrayInfo& info : sample.described()) describe(info);
-  more_to_describe_ = sample.described_size() >= kMostDescribed;
   forget_gone();
 }
 

@@ -44,8 +44,6 @@ class Live {
   void add(const v1::SampleReply& sample, double seconds);
   // For the next call: the greatest id that is described.
   std::uint64_t known_through() const { return known_through_; }
-  // The last sample had as many descriptions as fit: take another one at once.
-  bool more_to_describe() const { return more_to_describe_; }
   // Of the last sample, in no order.
   const std::vector<LiveArray>& arrays() const { return arrays_; }
 
@@ -59,7 +57,6 @@ class Live {
   std::array<double, kSamplesOfARate> times_{};
   std::uint64_t samples_ = 0;
   std::uint64_t known_through_ = 0;
-  bool more_to_describe_ = false;
 };
 
 }  // namespace memlease::ctl

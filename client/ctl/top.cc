@@ -50,11 +50,9 @@ class Picture {
 };
 
 absl::Status refresh(Picture& picture, const Connection& daemon) {
-  do {
-    auto sample = take_sample(*daemon.admin, picture.live().known_through());
-    if (!sample.ok()) return sample.status();
-    picture.add(*std::move(sample));
-  } while (picture.live().more_to_describe());
+  auto sample = take_sample(*daemon.admin, picture.live().known_through());
+  if (!sample.ok()) return sample.status();
+  picture.add(*std::move(sample));
   return absl::OkStatus();
 }
 
@@ -149,11 +147,11 @@ class Top {
       const bool late = wire::code_of(sample->status()) == wire::ErrorCode::kTimeout;
       if (!sample->ok() && !late) return sample->status();
       trouble_ = late ? "the daemon does not answer" : "";
-      if (sample->ok()) picture_.add(**std::move(sample));
-      const bool more = !late && picture_.live().more_to_describe();
-      if (sample->ok() && !more) ++looks_;
-      next_ = Clock::now();
-      if (!more) next_ += looks_ == 1 ? std::min(interval_, kFirstStep) : interval_;
+      if (sample->ok()) {
+        picture_.add(**std::move(sample));
+        ++looks_;
+      }
+      next_ = Clock::now() + (looks_ == 1 ? std::min(interval_, kFirstStep) : interval_);
     }
     if (!sampler_.asking() && Clock::now() >= next_) sampler_.ask(picture_.live().known_through());
     return absl::OkStatus();

@@ -124,11 +124,9 @@ class Trace {
   }
 
   absl::Status sample() {
-    do {
-      const auto sample = daemon_.admin->sample(live_.known_through());
-      if (!sample.ok()) return sample.status();
-      live_.add(*sample, Length(Clock::now() - begin_).count());
-    } while (live_.more_to_describe());
+    const auto sample = daemon_.admin->sample(live_.known_through());
+    if (!sample.ok()) return sample.status();
+    live_.add(*sample, Length(Clock::now() - begin_).count());
     const auto holders = daemon_.admin->list_holders("");
     if (!holders.ok()) return holders.status();
     events_.sample(now_us(), live_, *holders);

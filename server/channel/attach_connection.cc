@@ -303,7 +303,7 @@ void AttachConnection::expect_reading() {
 bool AttachConnection::on_unread_deadline() {
   unread_timer_ = {};
   if (late_charge_ || !is_answer_unread()) return true;
-  if (auto charge = late_clients_->charge(peer_.uid)) {
+  if (auto charge = late_clients_->charge(options_->payer_of(peer_.uid))) {
     late_charge_.emplace(*std::move(charge));
     hold_back();  // so that its reading is an event
     return true;

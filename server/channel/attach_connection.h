@@ -34,6 +34,7 @@
 #include "server/channel/process_watch.h"
 #include "server/channel/program_watch.h"
 #include "server/channel/uid_quota.h"
+#include "server/core/payers.h"
 #include "server/core/session_host.h"
 #include "server/loop/client_socket.h"
 #include "server/loop/event_loop.h"
@@ -53,6 +54,7 @@ struct AttachOptions {
   std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;
   unsigned unfinished_handshakes_per_uid = 32;
+  PayerOf payer_of = [](uid_t uid) { return uid; };  // whose these clients are
   PidfdWay pidfd_way = PidfdWay::kBest;
   ProgramWatch::Look look_at_program = program_of;
 };

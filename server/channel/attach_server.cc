@@ -68,12 +68,13 @@ AttachServer::~AttachServer() = default;
 absl::Status AttachServer::admit(ClientSocket& socket) {
   auto peer = identify_peer(socket.get());
   if (!peer.ok()) return peer.status();
-  auto charge = handshakes_.charge(peer->uid);
+  const uid_t payer = options_.payer_of(peer->uid);
+  auto charge = handshakes_.charge(payer);
   if (!charge) {
     return make_error(ErrorCode::kBusy,
                       fmt::format("uid {} has {} clients in the middle of connecting, and may not "
                                   "have more",
-                                  peer->uid, options_.unfinished_handshakes_per_uid),
+                                  payer, options_.unfinished_handshakes_per_uid),
                       "Try again when they are connected.");
   }
   auto pidfd = pidfd_of_peer(socket.get(), peer->pid, options_.pidfd_way);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/core/name_rules.h"
+#include "server/core/payers.h"
 #include "server/telemetry/log.h"
 
 namespace memlease::server {
@@ -21,16 +22,17 @@ namespace memlease::server {
 enum class HugePages { kAuto, kNever };
 enum class EventWaits { kStream, kHost };
 
-// Each member but `names` is a row of the table in server/config/config_option.cc, which has its
-// default, its limits and its text for the manual. No member has a value of its own: Config{} is
-// not a usable one.
+// Each member but the last two is a row of the table in server/config/config_option.cc, which has
+// its default, its limits and its text for the manual. No member has a value of its own: Config{}
+// is not a usable one.
 struct Config {
   std::string directory;             // absolute, short enough for sockets in it
   mode_t socket_mode;                // permission bits: who may connect
   std::uint64_t memory_limit_bytes;  // of the host, for all arrays
   std::uint64_t warm_bytes;          // of empty segments, kept for the next arrays; on each device
-  std::uint64_t quota_bytes;         // per uid; 0 = no limit, as for the next nine
+  std::uint64_t quota_bytes;         // per uid; 0 = no limit, as for the next ten
   std::uint64_t quota_arrays;
+  std::uint64_t quota_open_arrays;
   std::uint64_t quota_sessions;
   std::uint64_t quota_descriptors;
   std::uint64_t quota_page_bytes;
@@ -50,6 +52,8 @@ struct Config {
   LogLevel log_level;
   LogFormat log_format;
   std::vector<NameRule> names;  // that are reserved; none by default
+  // No setting, but the system's: who pays for whom.
+  std::vector<SubordinateUids> subordinate_uids;
 };
 
 }  // namespace memlease::server

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "server/config/config_option.h"
 #include "server/config/name_reservation.h"
+#include "server/config/subordinate_uids.h"
 #include "wire/error.h"
 #include "wire/place.h"
 #include "wire/utf8.h"
@@ -126,6 +127,7 @@ Startup configure(std::span<const char* const> arguments, const Environment& env
     option.member.store(config, source->settings.at(&option).value);
   }
   config.names = rules_of(*source);
+  config.subordinate_uids = read_subordinate_uids();
   return {.config = config, .background = flags->background};
 }
 
@@ -145,6 +147,7 @@ absl::StatusOr<Reload> reload(const Config& now, std::span<const char* const> ar
     if (option.reloaded) option.member.store(reload.config, value);
   }
   reload.config.names = rules_of(*source);
+  reload.config.subordinate_uids = read_subordinate_uids();
   const std::string before = print_rules(now.names);
   const std::string after = print_rules(reload.config.names);
   if (after != before) {

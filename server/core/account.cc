@@ -29,6 +29,9 @@ constexpr std::array<ResourceFacts, kResources> kFacts{{
     {&Usage::segment_bytes, "segment_bytes", "bytes", "bytes of segments, with the room in them",
      "Withdraw the arrays that have been left alone in large segments"},
     {&Usage::warm_bytes, "warm_bytes", "bytes", "bytes of warm segments", kFewer},
+    {&Usage::connections, "connections", "sessions", "control connections", "Close clients"},
+    {&Usage::open_arrays, "open_arrays", "open_arrays", "arrays that its processes have open",
+     "Close arrays or clients"},
 }};
 // clang-format on
 

@@ -34,8 +34,10 @@ enum class Resource : std::uint8_t {
   kRequestBytes,  // of these requests' data
   kSegmentBytes,  // of the memory that its arrays are in, and of the room between and beside them
   kWarmBytes,     // of that, in empty segments
+  kConnections,   // for calls
+  kOpenArrays,    // of its sessions, each counted for each array that it has open
 };
-inline constexpr std::size_t kResources = 11;
+inline constexpr std::size_t kResources = 13;
 
 // An amount of each; as limits, 0 = no limit.
 struct Usage {
@@ -50,6 +52,8 @@ struct Usage {
   std::uint64_t request_bytes = 0;
   std::uint64_t segment_bytes = 0;
   std::uint64_t warm_bytes = 0;
+  std::uint64_t connections = 0;
+  std::uint64_t open_arrays = 0;
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
@@ -137,6 +141,7 @@ class Account {
   // Nothing yet, to be made larger.
   Charge empty_charge(Resource what) { return {*this, what, 0}; }
 
+  uid_t uid() const { return uid_; }
   std::uint64_t used(Resource what) const {
     return used_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }

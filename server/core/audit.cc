@@ -71,9 +71,7 @@ class Auditor {
   static bool is(const Charge& charge, const Quota& quota, uid_t uid, Resource what,
                  std::uint64_t amount) {
     if (amount == 0) return charge.amount_ == 0;
-    const auto account = quota.accounts().find(uid);
-    return account != quota.accounts().end() && charge.account_ == &account->second &&
-           charge.what_ == what && charge.amount_ == amount;
+    return charge.account_ == quota.find(uid) && charge.what_ == what && charge.amount_ == amount;
   }
 
   void add_segments();
@@ -255,6 +253,11 @@ void Auditor::add_rows(const Session& session) {
   };
   for (const auto& [id, membership] : session.memberships) {
     const auto& [domain, slots] = std::tie(membership.domain, membership.slots);
+    count(membership.charge);
+    audit_.require(
+        is(membership.charge, broker_.quota(), session.peer.uid, Resource::kOpenArrays, 1),
+        "session {} is not charged that it has array {} open", wire::to_int(session.id),
+        wire::to_int(id));
     if (membership.reader_row) add(*membership.reader_row, domain, RowKind::kReader, slots);
     if (membership.writer_row) add(*membership.writer_row, domain, RowKind::kWriter, slots);
   }
@@ -267,12 +270,15 @@ void Auditor::add_rows(const Session& session) {
 
 void Auditor::add_connections() {
   for (const auto& [uid, user] : broker_.connections_.users_) {
-    for (const Charge& charge : user.charges) count(charge);
+    for (const Charge& charge : user.connections) count(charge);
+    for (const Charge& charge : user.descriptors) count(charge);
+    const std::size_t connections = user.connections.size();
     const std::size_t sessions = broker_.quota().used_by(uid).sessions;
-    const std::size_t beyond = user.connections - std::min(user.connections, sessions);
-    audit_.require(user.charges.size() <= beyond,
-                   "uid {} is charged {} connections, and has {} beyond its sessions", uid,
-                   user.charges.size(), beyond);
+    const std::size_t beyond = connections - std::min(connections, sessions);
+    audit_.require(user.descriptors.size() <= beyond,
+                   "uid {} is charged the descriptors of {} connections, and has {} beyond its "
+                   "sessions",
+                   uid, user.descriptors.size(), beyond);
   }
 }
 

@@ -35,13 +35,13 @@ std::string death_of(const Session& session, std::string_view what) {
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       name_rules_(limits.names),
-      quota_(limits_of_daemon(limits.per_uid)),
+      quota_(limits_of_daemon(limits.per_uid), "quota_", "host", dependencies_.payer_of),
       session_numbers_(limits.session_numbers),
       connections_(quota_),
       files_(quota_, dependencies_.dispose, limits.file_numbers),
       tally_(files_),
       recorder_(dependencies_.clock, tally_),
-      devices_(files_),
+      devices_(files_, dependencies_.payer_of),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
       writer_ownership_(rows_, sessions_, name_board_, dependencies_.clock),
@@ -49,7 +49,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       replicas_(catalog_, store_, writer_ownership_),
       reclaimer_(
           {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
-      memberships_(catalog_, files_, reclaimer_, dependencies_.clock),
+      memberships_(catalog_, files_, quota_, reclaimer_, dependencies_.clock),
       imports_(files_),
       session_ends_({catalog_, sessions_, rows_, files_, connections_, devices_, replicas_,
                      reclaimer_, imports_, recorder_, tally_},
@@ -161,7 +161,11 @@ absl::Status Broker::may_begin_new() const {
 // An opened array's files are told of.
 absl::Status Broker::may_open(const Session& session) const {
   if (auto status = may_begin_new(); !status.ok()) return status;
-  return files_.may_pin(session.peer.uid);
+  const uid_t uid = session.peer.uid;
+  if (auto status = quota_.find(uid)->may_spend(Resource::kOpenArrays, 1); !status.ok()) {
+    return status;
+  }
+  return files_.may_pin(uid);
 }
 
 absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {

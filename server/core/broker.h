@@ -49,6 +49,7 @@ class Broker {
     Disposal dispose = {};
     // Whether the daemon has memory of its own for anything new.
     std::function<bool()> has_memory = [] { return true; };
+    PayerOf payer_of = [](uid_t uid) { return uid; };
   };
   struct Limits {
     SegmentPool::Limits memory;
@@ -60,6 +61,10 @@ class Broker {
     Supply supply = {};
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
+  // Who has something open goes on with it.
+  ~Broker() { files_.leave_to_clients(); }
+  Broker(const Broker&) = delete;
+  Broker& operator=(const Broker&) = delete;
   // For what is asked for from now on: nobody loses what they have. Numbers and arrays_per_slice
   // stay as they are.
   void set_limits(const Limits& limits, const DeviceLimits& gpu_limits);
@@ -79,7 +84,7 @@ class Broker {
   bool work_off_ends() { return session_ends_.step(); }
   bool sessions_are_ending() const { return session_ends_.under_way(); }
 
-  // ---- Control connections, of other users than root and the daemon's own. kQuotaExceeded.
+  // ---- Control connections. kQuotaExceeded.
   absl::Status connected(uid_t uid) { return connections_.connected(uid); }
   void disconnected(uid_t uid) { connections_.disconnected(uid); }
 

@@ -1,6 +1,6 @@
-// Charges for the control connections of users who share the daemon's descriptors with others. A
-// session's charge has room for its connection; what a user has beyond his sessions is charged
-// here. Not thread-safe.
+// Charges for control connections, and for the descriptors of those of users who share the daemon's
+// with others. A session's charge has room for its connection's; for what a user has beyond his
+// sessions they are charged here. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -27,14 +27,14 @@ class ConnectionCharges {
  private:
   friend class Auditor;  // server/core/audit.h
   struct User {
-    std::size_t connections = 0;
-    std::vector<Charge> charges;
+    std::vector<Charge> connections;
+    std::vector<Charge> descriptors;  // of those that sessions have no room for
   };
-  // Charges as many of them as the sessions have no room for.
-  absl::Status settle(uid_t uid, User& user) const;
+  // Charges the descriptors that are to be charged, and no others.
+  absl::Status settle(uid_t payer, User& user) const;
 
   Quota& quota_;
-  absl::flat_hash_map<uid_t, User> users_;  // who have connections
+  absl::flat_hash_map<uid_t, User> users_;  // who have connections, by who pays
 };
 
 }  // namespace memlease::server

@@ -25,8 +25,9 @@ struct DeviceLimits {
 };
 
 struct Device {
-  Device(FileTable& files, DeviceBackend& backend, const DeviceLimits& limits)
-      : quota(of_uids(backend, limits), limits.quota_options, backend.device()),
+  Device(FileTable& files, DeviceBackend& backend, const DeviceLimits& limits,
+         const PayerOf& payer_of)
+      : quota(of_uids(backend, limits), limits.quota_options, backend.device(), payer_of),
         segments(files, backend, quota, limits.memory) {}
 
   DeviceBackend& backend() const { return segments.backend(); }
@@ -62,11 +63,11 @@ class DeviceTable {
  public:
   using Devices = std::map<std::string, Device, std::less<>>;
 
-  explicit DeviceTable(FileTable& files) : files_(files) {}
+  DeviceTable(FileTable& files, PayerOf payer_of) : files_(files), payer_of_(std::move(payer_of)) {}
 
   // `backend` outlives this. A device that is here already stays as it is.
   void add(DeviceBackend& backend, const DeviceLimits& limits) {
-    devices_.try_emplace(backend.device(), files_, backend, limits);
+    devices_.try_emplace(backend.device(), files_, backend, limits, payer_of_);
   }
   // nullptr if there is no such device.
   Device* find(std::string_view device) {
@@ -90,6 +91,7 @@ class DeviceTable {
 
  private:
   FileTable& files_;
+  const PayerOf payer_of_;
   Devices devices_;
 };
 

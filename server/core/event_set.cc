@@ -2,12 +2,14 @@
 
 namespace memlease::server {
 
-EventSet::EventSet(DeviceBackend& backend, const FileTable& files, wire::FileRange at,
+EventSet::EventSet(DeviceBackend& backend, FileTable& files, wire::FileRange at,
                    std::uint32_t slots)
     : backend_(&backend),
       at_(at),
       words_(reinterpret_cast<const wire::EventWords*>(files.data(at))),
-      slots_(slots) {}
+      slots_(slots) {
+  files.never_revoke(at.file);
+}
 
 bool EventSet::complete(std::uint32_t slot) const {
   if (empty()) return true;

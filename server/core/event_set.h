@@ -20,8 +20,9 @@ class EventSet {
  public:
   // None, of a device whose work is over when a call returns: all is complete.
   EventSet() = default;
-  // `at`: where they stand in a page file.
-  EventSet(DeviceBackend& backend, const FileTable& files, wire::FileRange at, std::uint32_t slots);
+  // `at`: where they stand in a page file, which then is never revoked: whoever waits for a word of
+  // it on a device goes on doing so when the file has gone.
+  EventSet(DeviceBackend& backend, FileTable& files, wire::FileRange at, std::uint32_t slots);
 
   bool empty() const { return slots_ == 0; }
   wire::FileRange at() const { return at_; }

@@ -49,7 +49,9 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Ch
 void FileTable::remove(FileId id) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.file) return;
-  dispose(std::move(it->second.file->file.memory));
+  Living& living = *it->second.file;
+  if (living.may_be_revoked && !leaves_to_clients_) living.file.memory->revoke();
+  dispose(std::move(living.file.memory));
   it->second.file.reset();
   if (it->second.pins == 0) entries_.erase(it);
 }

@@ -59,7 +59,12 @@ class FileTable {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
   absl::StatusOr<wire::FileId> add_charged(File&& file, Charge descriptor, Charge pages = {});
+  // Nobody may use it any more: it is revoked, but for the exceptions that follow.
   void remove(wire::FileId id);
+  // What is on a device may read it for as long as it likes.
+  void never_revoke(wire::FileId id) { entries_.at(id).file->may_be_revoked = false; }
+  // The daemon ends: who has a file open goes on with it, also where remove() comes from now on.
+  void leave_to_clients() { leaves_to_clients_ = true; }
   // The session, a process of this uid, knows the number, until session_ended(). Nothing if there
   // is no such file. It is charged whatever the limit: whoever begins something asks may_pin()
   // first.
@@ -97,6 +102,7 @@ class FileTable {
     File file;
     Charge descriptor;
     Charge pages;
+    bool may_be_revoked = true;
   };
   // A number that is taken. Small: millions may rest.
   struct Entry {
@@ -112,6 +118,7 @@ class FileTable {
   const Disposal dispose_;
   const std::uint32_t numbers_;
   std::uint32_t last_id_ = 0;
+  bool leaves_to_clients_ = false;
   absl::flat_hash_map<wire::FileId, Entry> entries_;
   absl::flat_hash_map<wire::SessionId, Known> pinned_;
 };

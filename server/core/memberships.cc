@@ -16,6 +16,8 @@ void Memberships::join(Session& session, Array& array) {
     it->second.device = array.spec.device;
     it->second.slots = array.layout().most;
     it->second.since = clock_.now();
+    it->second.charge = quota_.account(session.peer.uid).empty_charge(Resource::kOpenArrays);
+    it->second.charge.add_anyway(1);
     array.members.push_back(session.id);
     files_.pin(array.board_at.file, session.id, session.peer.uid);
     for (const wire::FileRange& slot : array.slots) {

@@ -18,10 +18,12 @@ namespace memlease::server {
 
 class Memberships {
  public:
-  Memberships(const Catalog& catalog, FileTable& files, Reclaimer& reclaimer, const Clock& clock)
-      : catalog_(catalog), files_(files), reclaimer_(reclaimer), clock_(clock) {}
+  Memberships(const Catalog& catalog, FileTable& files, Quota& quota, Reclaimer& reclaimer,
+              const Clock& clock)
+      : catalog_(catalog), files_(files), quota_(quota), reclaimer_(reclaimer), clock_(clock) {}
 
-  // One open more; with the first one a member.
+  // One open more; with the first one a member. It is charged whatever the limit: whoever opens
+  // asks Account::may_spend() first.
   void join(Session& session, Array& array);
   // The array and what the session has of it; kNotFound unless the session opened it.
   struct Member {
@@ -45,6 +47,7 @@ class Memberships {
 
   const Catalog& catalog_;
   FileTable& files_;
+  Quota& quota_;
   Reclaimer& reclaimer_;
   const Clock& clock_;
 };

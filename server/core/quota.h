@@ -12,6 +12,7 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/status/statusor.h"
 #include "server/core/account.h"
+#include "server/core/payers.h"
 
 namespace memlease::server {
 
@@ -20,6 +21,7 @@ namespace memlease::server {
 // may have of what the others leave.
 struct Supply {
   std::uint64_t descriptors = 0;  // 0: without end
+  std::uint64_t connections = 0;  // likewise
   uid_t own_uid = 0;
 };
 
@@ -29,34 +31,45 @@ class Quota {
 
   // Per uid. `options`: how the settings begin that an error names, "gpu_quota_". `device`: where
   // the bytes are, as an error says it.
-  explicit Quota(const Usage& limits, std::string_view options = "quota_",
-                 std::string device = "host")
-      : limits_(limits, options, std::move(device)) {}
+  explicit Quota(
+      const Usage& limits, std::string_view options = "quota_", std::string device = "host",
+      PayerOf payer_of = [](uid_t uid) { return uid; })
+      : limits_(limits, options, std::move(device)), payer_of_(std::move(payer_of)) {}
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;
 
-  // The uid's, which stays where it is for as long as this lives.
-  Account& account(uid_t uid) { return accounts_.try_emplace(uid, uid, limits_).first->second; }
-  // kQuotaExceeded, with nothing changed: also where descriptors would be more than the uid's part
-  // of the supply.
+  // On which the uid spends, which stays where it is for as long as this lives.
+  Account& account(uid_t uid) {
+    const uid_t payer = payer_of_(uid);
+    return accounts_.try_emplace(payer, payer, limits_).first->second;
+  }
+  // kQuotaExceeded, with nothing changed: also where descriptors or connections would be more than
+  // the uid's part of the supply.
   absl::StatusOr<Charge> charge(uid_t uid, Resource what, std::uint64_t amount);
   Usage limits() const { return limits_.all(); }
   // For charges from now on: what a uid has beyond them stays.
   void set_limits(const Usage& limits) { limits_.set(limits); }
   void set_supply(const Supply& supply) { supply_ = supply; }
+  bool has_reserve(uid_t uid) const { return uid == 0 || uid == supply_.own_uid; }
+  // nullptr: nothing was ever charged there.
+  const Account* find(uid_t uid) const {
+    const auto it = accounts_.find(payer_of_(uid));
+    return it == accounts_.end() ? nullptr : &it->second;
+  }
   Usage used_by(uid_t uid) const {
-    const auto it = accounts_.find(uid);
-    return it == accounts_.end() ? Usage{} : it->second.usage();
+    const Account* const account = find(uid);
+    return account == nullptr ? Usage{} : account->usage();
   }
   // Of all uids together.
   std::uint64_t used(Resource what) const;
-  // By uid, of everybody who was ever charged.
+  // By the uids of those who pay, of everybody who was ever charged.
   const Accounts& accounts() const { return accounts_; }
 
  private:
-  absl::Status check_supply(uid_t uid, std::uint64_t descriptors) const;
+  absl::Status check_supply(const Account& account, Resource what, std::uint64_t amount) const;
 
   AccountLimits limits_;
+  const PayerOf payer_of_;
   Supply supply_;
   Accounts accounts_;
 };

@@ -38,6 +38,7 @@ struct Membership {
   std::uint32_t slots = 0;  // that its rows have room for
   Moment since;
   std::uint32_t opens = 0;
+  Charge charge;
 };
 
 enum class RowKind : std::uint8_t { kReader, kWriter };

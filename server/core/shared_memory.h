@@ -27,9 +27,16 @@ class SharedMemory {
   virtual std::byte* data() = 0;
   // Calls it while the daemon can write what it otherwise only reads.
   virtual void change(absl::FunctionRef<void()> change) { change(); }
+  // Nobody may use it any more: destroying it then takes its pages from whoever has kept a
+  // descriptor or a mapping, who finds zeros there, in pages of his own. Memory that has a handle
+  // stays with him.
+  virtual void revoke() {}
 };
 
 // For a SharedMemory that is mapped for reading: lets `change` write it.
 void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionRef<void()> change);
+
+// What revoke() promises, for a memfd.
+void take_pages(int fd, std::uint64_t size_bytes);
 
 }  // namespace memlease::server

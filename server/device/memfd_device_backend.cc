@@ -45,6 +45,7 @@ class Memfd : public SharedMemory {
   Memfd(UniqueFd fd, std::uint64_t size_bytes) : fd_(std::move(fd)), size_bytes_(size_bytes) {}
   ~Memfd() override {
     if (data_ != nullptr) munmap(data_, size_bytes_);
+    if (is_revoked_) take_pages(fd_.get(), size_bytes_);
   }
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -62,6 +63,7 @@ class Memfd : public SharedMemory {
   void change(absl::FunctionRef<void()> change) override {
     read_only_ ? change_read_only(data_, size_bytes_, change) : change();
   }
+  void revoke() override { is_revoked_ = true; }
 
   absl::Status map(bool writable) {
     read_only_ = !writable;
@@ -77,6 +79,7 @@ class Memfd : public SharedMemory {
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
+  bool is_revoked_ = false;
 };
 
 UniqueFd create_memfd(const char* name, unsigned flags) {

@@ -76,10 +76,11 @@ void add_spending(const Quota& quota, std::initializer_list<Resource> kinds,
 
 // What is not among the quotas already.
 void fill_spending(const Broker& broker, const PeerIdentity& viewer, v1::StatusReply& reply) {
-  add_spending(broker.quota(),
-               {Resource::kPageBytes, Resource::kFileNumbers, Resource::kWaitingCalls,
-                Resource::kRequests, Resource::kRequestBytes},
-               "", viewer, reply);
+  add_spending(
+      broker.quota(),
+      {Resource::kOpenArrays, Resource::kPageBytes, Resource::kFileNumbers, Resource::kConnections,
+       Resource::kWaitingCalls, Resource::kRequests, Resource::kRequestBytes},
+      "", viewer, reply);
   for (const auto& [name, device] : broker.devices().all()) {
     add_spending(device.quota, {Resource::kSegmentBytes, Resource::kWarmBytes},
                  &device == &broker.host() ? "" : name, viewer, reply);
@@ -275,8 +276,7 @@ grpc::Status AdminService::Metrics(grpc::ServerContext* /*context*/, const v1::E
 grpc::Status AdminService::Sample(grpc::ServerContext* /*context*/,
                                   const v1::SampleRequest* request, v1::SampleReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
-  host_.with_broker(
-      [&](Broker& broker) { fill(broker, request->known_through(), viewer, *reply); });
+  host_.with_broker([&](Broker& broker) { fill(broker, *request, viewer, *reply); });
   return grpc::Status::OK;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -108,30 +109,32 @@ void GrpcServer::on_connection(ClientSocket socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
-  if (!has_reserve(peer.uid) && connections_.size() >= limits_.connections) {
-    return log_refusal(peer.uid,
-                       fmt::format("{} connections are open, the limit", limits_.connections));
-  }
-  const auto found = users_.find(peer.uid);
-  if (found != users_.end() && found->second.connections >= limits_.connections_per_uid) {
-    return log_refusal(peer.uid, fmt::format("uid {} has {} connections, the limit of one user",
-                                             peer.uid, limits_.connections_per_uid));
-  }
-  if (!has_reserve(peer.uid)) {
-    const auto status = book_.connected(peer.uid);
-    if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
-  }
+  Account& account = book_.account(peer.uid);
+  auto status = may_connect(peer.uid, account);
+  if (status.ok()) status = book_.connected(peer.uid);
+  if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
   const ConnectionId id = ++last_id_;
-  const auto status = loop_.add(socket.get(), EPOLLIN | EPOLLRDHUP,
-                                [this, id](std::uint32_t) { on_first_byte(id); });
+  status = loop_.add(socket.get(), EPOLLIN | EPOLLRDHUP,
+                     [this, id](std::uint32_t) { on_first_byte(id); });
   if (!status.ok()) {
-    if (!has_reserve(peer.uid)) book_.disconnected(peer.uid);
+    book_.disconnected(peer.uid);
     return log_refusal(peer.uid, wire::message_of(status));
   }
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
   connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(socket), timer});
-  ++users_.try_emplace(peer.uid, limits_.gate.uid, book_.account(peer.uid))
-        .first->second.connections;
+  ++users_.try_emplace(peer.uid, limits_.gate.uid, account).first->second.connections;
+}
+
+absl::Status GrpcServer::may_connect(uid_t uid, const Account& account) const {
+  if (users_.contains(uid)) return absl::OkStatus();
+  const auto uids = std::ranges::count_if(
+      users_, [&](const auto& user) { return &user.second.account == &account; });
+  if (std::cmp_less(uids, limits_.uids_per_account)) return absl::OkStatus();
+  return wire::make_error(
+      wire::ErrorCode::kQuotaExceeded,
+      fmt::format("uid {} is one of those that uid {} pays for, of which {} have connections", uid,
+                  account.uid(), uids),
+      "Connect by fewer users of one container or of one user's containers.");
 }
 
 void GrpcServer::on_first_byte(ConnectionId id) {
@@ -218,7 +221,7 @@ void GrpcServer::close(ConnectionId id) {
   loop_.remove(found->second.end.get());
   loop_.cancel(found->second.first_byte);
   connections_.erase(found);
-  if (!has_reserve(uid)) book_.disconnected(uid);
+  book_.disconnected(uid);
 
   User& user = users_.at(uid);
   --user.connections;

@@ -35,8 +35,8 @@
 namespace memlease::server {
 
 struct GrpcLimits {
-  std::uint32_t connections = 2048;  // from there on only root and the daemon's own user get one
-  std::uint32_t connections_per_uid = 640;
+  // Uids with connections at once, on one account. Each has a server, with its threads and memory.
+  std::uint32_t uids_per_account = 8;
   // A connection that has sent nothing for so long is closed.
   std::chrono::milliseconds first_byte{5000};
   // How long a uid's server outlives its last connection. An idle one wakes up now and then; making
@@ -52,7 +52,7 @@ struct ConnectionBook {
   std::function<Account&(uid_t uid)> account;
   // What the uid may cause in the log.
   std::function<std::shared_ptr<LogLimiter>(uid_t uid)> log_lines;
-  // On the connections of other users than root and the daemon's own. An error: it is refused.
+  // Of each connection. An error: it is refused.
   std::function<absl::Status(uid_t uid)> connected = [](uid_t) { return absl::OkStatus(); };
   std::function<void(uid_t uid)> disconnected = [](uid_t) {};
 };
@@ -75,8 +75,6 @@ class GrpcServer {
 
   // A listening, non-blocking stream socket.
   absl::Status add_listener(wire::UniqueFd listener);
-  // For connections from now on: those that are there stay.
-  void set_limits(const GrpcLimits& limits) { limits_ = limits; }
   // What the health service answers, on all connections. True at first.
   void set_serving(bool serving);
   // No new connections and calls. Blocks until the calls under way have ended, or have been
@@ -112,8 +110,8 @@ class GrpcServer {
 
   GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
              ConnectionBook book);
-  bool has_reserve(uid_t uid) const { return uid == 0 || uid == own_uid_; }
   void on_connection(ClientSocket socket);
+  absl::Status may_connect(uid_t uid, const Account& account) const;
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
@@ -128,7 +126,7 @@ class GrpcServer {
   const ServiceFactory factory_;
   const ConnectionBook book_;
   const uid_t own_uid_;
-  GrpcLimits limits_;
+  const GrpcLimits limits_;
 
   GateCuts gate_cuts_;
   bool serving_ = true;

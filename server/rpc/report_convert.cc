@@ -11,9 +11,10 @@ namespace {
 
 // So that an answer is smaller than gRPC's limit, whatever texts its events have.
 constexpr std::size_t kMostEvents = 1024;
-constexpr std::size_t kMostDescribed = 1024;
-// At arrays' members while others wait: a sample that describes fewer goes on with the next one.
-constexpr std::size_t kMostLooks = 4096;
+// Of a part of a sample: a fraction of a MiB, and of a millisecond or two.
+constexpr int kMostSampled = 8192;
+constexpr int kMostDescribed = 512;
+constexpr std::size_t kMostLooks = 4096;  // at the members of arrays that are described
 
 v1::HistoryEvent to_proto(const HistoryEvent& event) {
   v1::HistoryEvent out;
@@ -89,29 +90,32 @@ void fill(const Session& session, v1::SessionInfo& info) {
   info.set_connected(session.connected);
 }
 
-void fill(const Broker& broker, std::uint64_t known_through, const PeerIdentity& viewer,
+void fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
           v1::SampleReply& reply) {
-  std::vector<const Array*> unknown;
-  for (const auto& [name, array] : broker.catalog().named()) {
-    if (!broker.shows(viewer, *array)) continue;
+  const auto next_after = [&](std::uint64_t id) {
+    return broker.catalog().first_after(wire::ArrayId{id});
+  };
+  std::size_t looks = 0;
+  int sampled = 0;
+  for (const Array* array = next_after(request.after()); array != nullptr;
+       array = next_after(reply.through())) {
+    if (++sampled > kMostSampled || reply.described_size() >= kMostDescribed ||
+        looks >= kMostLooks) {
+      return;
+    }
     const std::uint64_t id = wire::to_int(array->id);
+    reply.set_through(id);
+    if (array->withdrawn || !broker.shows(viewer, *array)) continue;
     reply.add_array_ids(id);
     reply.add_versions(current_version(broker, *array));
     reply.add_writer_sessions(wire::to_int(array->writer));
     reply.add_open_sessions(static_cast<std::uint32_t>(array->members.size()));
     reply.add_slots(static_cast<std::uint32_t>(array->slots.size()));
-    if (id > known_through) unknown.push_back(array);
-  }
-  const std::size_t described = std::min(unknown.size(), kMostDescribed);
-  std::ranges::partial_sort(unknown, unknown.begin() + static_cast<std::ptrdiff_t>(described), {},
-                            &Array::id);
-  unknown.resize(described);
-  std::size_t looks = 0;
-  for (const Array* array : unknown) {
-    if (looks >= kMostLooks) break;
+    if (id <= request.known_through()) continue;
     looks += looks_at(*array);
     fill(broker, *array, *reply.add_described());
   }
+  reply.clear_through();
 }
 
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,

@@ -11,8 +11,8 @@ void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& rep
 void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info);
 // Without bytes_created.
 void fill(const Session& session, v1::SessionInfo& info);
-// Of the arrays that the viewer may see; adds to the reply.
-void fill(const Broker& broker, std::uint64_t known_through, const PeerIdentity& viewer,
+// Of the arrays that the viewer may see: the part that is asked for.
+void fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
           v1::SampleReply& reply);
 // Of the events after that number, those that the viewer may see. Adds to the reply.
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,

@@ -1,15 +1,19 @@
 #include "server/telemetry/uid_log_limiters.h"
 
+#include <utility>
+
 namespace memlease::server {
 
 UidLogLimiters::UidLogLimiters(std::uint32_t burst, std::chrono::milliseconds period,
-                               std::size_t most)
+                               std::function<uid_t(uid_t uid)> payer_of, std::size_t most)
     : burst_(burst),
       period_(period),
+      payer_of_(std::move(payer_of)),
       most_(most),
       shared_(std::make_shared<LogLimiter>(burst, period)) {}
 
 std::shared_ptr<LogLimiter> UidLogLimiters::of(uid_t uid, Clock::time_point now) {
+  uid = payer_of_(uid);
   const wire::MutexLock lock(mutex_);
   auto known = by_uid_.find(uid);
   if (known == by_uid_.end()) {
@@ -30,7 +34,7 @@ std::uint32_t UidLogLimiters::lines_of(uid_t uid, Clock::time_point now) {
   std::shared_ptr<LogLimiter> limiter;
   {
     const wire::MutexLock lock(mutex_);
-    const auto known = by_uid_.find(uid);
+    const auto known = by_uid_.find(payer_of_(uid));
     if (known == by_uid_.end()) return 0;
     limiter = known->second.limiter;
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <unordered_map>
@@ -19,8 +20,11 @@ namespace memlease::server {
 class UidLogLimiters {
  public:
   using Clock = LogLimiter::Clock;
-  // As LogLimiter's, for each uid.
-  UidLogLimiters(std::uint32_t burst, std::chrono::milliseconds period, std::size_t most = 1024);
+  // As LogLimiter's, for each uid that `payer_of` gives: thread-safe, calls nothing.
+  UidLogLimiters(
+      std::uint32_t burst, std::chrono::milliseconds period,
+      std::function<uid_t(uid_t uid)> payer_of = [](uid_t uid) { return uid; },
+      std::size_t most = 1024);
 
   // The uid's limiter. Never null. When `most` uids have one, those whose last event is a period
   // old lose theirs; how many of their events were held back is then not logged.
@@ -41,6 +45,7 @@ class UidLogLimiters {
 
   const std::uint32_t burst_;
   const std::chrono::milliseconds period_;
+  const std::function<uid_t(uid_t uid)> payer_of_;
   const std::size_t most_;
   const std::shared_ptr<LogLimiter> shared_;  // of the uids beyond
 

@@ -16,13 +16,18 @@ namespace {
 class BrokenFile : public server::SharedMemory {
  public:
   BrokenFile(int fd, std::uint64_t size_bytes, int protection, Flaw flaw)
-      : fd_(fd), size_bytes_(size_bytes), flaw_(flaw), read_only_(protection == PROT_READ) {
+      : fd_(fd),
+        size_bytes_(size_bytes),
+        flaw_(flaw),
+        read_only_(protection == PROT_READ),
+        is_revoked_(flaw == Flaw::kAlwaysRevoked) {
     if (protection == PROT_NONE) return;
     data_ =
         static_cast<std::byte*>(::mmap(nullptr, size_bytes_, protection, MAP_SHARED, fd_.get(), 0));
   }
   ~BrokenFile() override {
     if (data_ != nullptr) ::munmap(data_, size_bytes_);
+    if (is_revoked_) server::take_pages(fd_.get(), size_bytes_);
     if (flaw_ == Flaw::kLeaksDescriptor) fd_.release();
   }
   std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -33,6 +38,7 @@ class BrokenFile : public server::SharedMemory {
     server::change_read_only(data_, size_bytes_, change);
     if (flaw_ == Flaw::kStaysOpen) (void)::mprotect(data_, size_bytes_, PROT_READ | PROT_WRITE);
   }
+  void revoke() override { is_revoked_ = flaw_ != Flaw::kNeverRevoked; }
   absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const override {
     const int access = writable || flaw_ == Flaw::kWritableExport ? O_RDWR : O_RDONLY;
     const int cloexec = flaw_ == Flaw::kSurvivesExec ? 0 : O_CLOEXEC;
@@ -45,6 +51,7 @@ class BrokenFile : public server::SharedMemory {
   const std::uint64_t size_bytes_;
   const Flaw flaw_;
   const bool read_only_;
+  bool is_revoked_;
   std::byte* data_ = nullptr;
 };
 

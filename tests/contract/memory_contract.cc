@@ -130,11 +130,36 @@ void check_file(const SharedMemory& memory, Findings& findings) {
   check_size(writable->get(), memory, findings);
 }
 
+// That are there, of a file.
+std::uint64_t bytes_of(int fd) {
+  struct stat info{};
+  return ::fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_blocks) * 512 : 0;
+}
+
 bool committed(const SharedMemory& memory) {
   const auto fd = memory.export_fd(false);
-  struct stat info{};
-  return fd.ok() && ::fstat(fd->get(), &info) == 0 &&
-         static_cast<std::uint64_t>(info.st_blocks) * 512 >= kSize;
+  return fd.ok() && bytes_of(fd->get()) >= kSize;
+}
+
+// Who has kept a descriptor and a mapping, after the daemon has let the memory go.
+void check_end(std::unique_ptr<SharedMemory> memory, bool revoked, Findings& findings) {
+  const auto fd = memory->export_fd(true);
+  const Mapped mapped(fd.ok() ? fd->get() : -1, PROT_READ | PROT_WRITE);
+  if (!mapped.ok()) return findings.expect(false, "an export cannot be mapped");
+  std::ranges::fill(mapped.bytes(), std::byte{7});
+  if (revoked) memory->revoke();
+  findings.expect(bytes_of(fd->get()) >= kSize && mapped.bytes()[kSize / 2] == std::byte{7},
+                  "pages go before the memory does");
+  memory.reset();
+  if (revoked) {
+    findings.expect(bytes_of(fd->get()) == 0,
+                    "who has a descriptor keeps the pages of what is nobody's");
+    findings.expect(mapped.bytes()[kSize / 2] == std::byte{0},
+                    "who has a mapping keeps the pages of what is nobody's");
+  } else {
+    findings.expect(mapped.bytes()[kSize / 2] == std::byte{7},
+                    "who has a mapping loses its pages with the daemon");
+  }
 }
 
 // "rw-s" and so on, of the mapping that holds the address.
@@ -167,6 +192,10 @@ std::vector<std::string> violations_of(server::DeviceBackend& backend) {
     findings.expect(committed(**memory), "the bytes are not really there");
     check_file(**memory, findings);
   }
+  for (const bool revoked : {true, false}) {
+    auto memory = backend.create_segment(kSize);
+    if (memory.ok()) check_end(*std::move(memory), revoked, findings);
+  }
   findings.expect(open_files() == before, "descriptors are left behind");
   return findings.take();
 }
@@ -190,6 +219,8 @@ std::vector<std::string> violations_of(server::PageSource& source) {
     findings.expect(data[101] == std::byte{'y'}, "a change of the daemon's is not there");
     findings.expect(protection_at(data) == (daemon_writes ? "rw-s" : "r--s"),
                     "after a change the daemon can write a client's page");
+    check_end(*source.create_pages(kSize, daemon_writes), true, findings);
+    check_end(*source.create_pages(kSize, daemon_writes), false, findings);
   }
   findings.expect(open_files() == before, "descriptors are left behind");
   return findings.take();

@@ -62,6 +62,8 @@ const Case kCases[] = {
     {"Change", Flaw::kNeverChanges, {"a change of the daemon's is not there"}},
     {"AfterChange", Flaw::kStaysOpen, {"after a change the daemon can write"}},
     {"Map", Flaw::kDaemonMapsAll, {"maps a segment", "write a client's page"}},
+    {"NeverRevoked", Flaw::kNeverRevoked, {"keeps the pages of what is nobody's"}},
+    {"AlwaysRevoked", Flaw::kAlwaysRevoked, {"loses its pages with the daemon"}},
     {"Leak", Flaw::kLeaksDescriptor, {"left behind"}},
 };
 

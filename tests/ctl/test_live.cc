@@ -92,18 +92,10 @@ TEST_F(LiveTest, WhatHasGoneIsForgotten) {
 TEST_F(LiveTest, ItIsToldOfNewArraysAlone) {
   add(0, {{1, 0}, {7, 0}});
   EXPECT_EQ(live_.known_through(), 7U);
-  EXPECT_FALSE(live_.more_to_describe());
   add(1, {{1, 0}, {7, 0}, {9, 0}});
   EXPECT_EQ(live_.known_through(), 9U);
   EXPECT_EQ(array(9).name, "a9");
   EXPECT_EQ(array(7).name, "a7");
-}
-
-TEST_F(LiveTest, AFullAnswerIsAskedForMore) {
-  std::vector<Seen> many;
-  for (std::uint64_t id = 1; id <= 1024; ++id) many.push_back({id, 0});
-  add(0, many);
-  EXPECT_TRUE(live_.more_to_describe());
 }
 
 // A daemon of another version may say less.

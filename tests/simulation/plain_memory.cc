@@ -13,7 +13,10 @@ class PlainMemory::Opened final : public SharedMemory {
  public:
   Opened(PlainMemory& memory, std::shared_ptr<File> file)
       : memory_(memory), file_(std::move(file)) {}
-  ~Opened() override { memory_.close(file_); }
+  ~Opened() override {
+    memory_.close(file_);
+    if (is_revoked_) std::ranges::fill(file_->words, 0);
+  }
 
   std::uint64_t size_bytes() const override { return file_->size_bytes; }
   std::byte* data() override { return file_->segment ? nullptr : file_->bytes(); }
@@ -22,10 +25,12 @@ class PlainMemory::Opened final : public SharedMemory {
     memory_.last_export_ = {file_, writable};
     return wire::UniqueFd();
   }
+  void revoke() override { is_revoked_ = true; }
 
  private:
   PlainMemory& memory_;
   const std::shared_ptr<File> file_;
+  bool is_revoked_ = false;
 };
 
 absl::Status PlainMemory::count_call() {

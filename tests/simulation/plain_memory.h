@@ -21,7 +21,8 @@ namespace memlease::simulation {
 
 class PlainMemory final : public server::DeviceBackend, public server::PageSource {
  public:
-  // As the kernel has it: its pages stay for whoever has it mapped after the daemon let it go.
+  // As the kernel has it: it stays for whoever has it mapped after the daemon let it go, empty if
+  // that has revoked it.
   struct File {
     bool segment = false;
     std::uint64_t size_bytes = 0;

@@ -30,6 +30,7 @@ class CountedMemfd : public server::SharedMemory {
   }
   ~CountedMemfd() override {
     if (data_ != nullptr) ::munmap(data_, size_bytes_);
+    if (is_revoked_) server::take_pages(fd_.get(), size_bytes_);
     --live_.files;
     live_.bytes -= size_bytes_;
   }
@@ -39,6 +40,7 @@ class CountedMemfd : public server::SharedMemory {
   void change(absl::FunctionRef<void()> change) override {
     read_only_ ? server::change_read_only(data_, size_bytes_, change) : change();
   }
+  void revoke() override { is_revoked_ = true; }
 
   absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
     const auto path = fmt::format("/proc/self/fd/{}", fd_.get());
@@ -52,6 +54,7 @@ class CountedMemfd : public server::SharedMemory {
   const std::uint64_t size_bytes_;
   std::byte* const data_;
   const bool read_only_;
+  bool is_revoked_ = false;
   FakeMemory::Live& live_;
 };
 

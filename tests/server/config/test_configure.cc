@@ -82,6 +82,7 @@ TEST_F(ConfigTest, EachOptionCanBeSetByFlagVariableAndFile) {
       {"quota_descriptors", {"9", "9"}},
       {"quota_page_bytes", {"1GiB", "\"1GiB\""}},
       {"quota_file_numbers", {"1000", "1000"}},
+      {"quota_open_arrays", {"21", "21"}},
       {"quota_waiting_calls", {"12", "12"}},
       {"quota_requests", {"13", "13"}},
       {"quota_request_bytes", {"1MiB", "\"1MiB\""}},

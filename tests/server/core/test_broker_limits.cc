@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
     Of, BrokerLimits,
     ::testing::Values(Kind{Resource::kBytes, 128}, Kind{Resource::kArrays, 1},
                       Kind{Resource::kSessions, 1}, Kind{Resource::kDescriptors, 1},
-                      Kind{Resource::kPageBytes, 64 << 10}, Kind{Resource::kFileNumbers, 3}),
+                      Kind{Resource::kPageBytes, 64 << 10}, Kind{Resource::kFileNumbers, 3},
+                      Kind{Resource::kOpenArrays, 1}),
     [](const auto& test) { return std::string(facts_of(test.param.what).name); });
 
 TEST_P(BrokerLimits, InTheMiddleOfAnythingTakeNothing) {
@@ -142,6 +143,23 @@ TEST(BrokerAccount, CountsPagesAndTheNumbersThatSessionsKnow) {
   EXPECT_EQ(of(1001), Usage{});
   world.broker.exited(owner.id);
   EXPECT_EQ(of(1000), Usage{});
+}
+
+TEST(BrokerAccount, CountsWhatEachProcessHasOpen) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u", 0604));
+  world.open(reader, "u");
+  world.open(reader, "u");
+  const auto open_arrays = [&] { return world.broker.quota().used_by(1000).open_arrays; };
+  EXPECT_EQ(open_arrays(), 2U);
+  ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
+  EXPECT_EQ(open_arrays(), 2U) << "it is open once more";
+  ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
+  EXPECT_EQ(open_arrays(), 1U);
+  ASSERT_TRUE(world.broker.withdraw(owner.peer, "u").ok());
+  EXPECT_EQ(open_arrays(), 0U) << "it has gone";
 }
 
 // A process that makes arrays and withdraws them leaves a number each time, for as long as it

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/connection_charges.h"
 #include "tests/server/core/broker_world.h"
@@ -64,6 +65,39 @@ TEST(BrokerQuota, CountsConnectionsBesideSessions) {
   EXPECT_EQ(used(), 3U);
   world.broker.disconnected(1000);
   EXPECT_EQ(used(), 0U);
+}
+
+TEST(ConnectionCharges, CountTheConnectionsOfAllUsers) {
+  Quota quota({.connections = 2});
+  quota.set_supply({.connections = 8, .own_uid = 5});
+  ConnectionCharges connections(quota);
+  for (const uid_t uid : {0, 1, 5}) {
+    EXPECT_TRUE(connections.connected(uid).ok());
+    EXPECT_TRUE(connections.connected(uid).ok());
+    EXPECT_EQ(code_of(connections.connected(uid)), ErrorCode::kQuotaExceeded);
+    EXPECT_EQ(quota.used_by(uid).connections, 2U);
+  }
+  EXPECT_EQ(quota.used_by(0).descriptors, 0U) << "root has a reserve of those";
+  EXPECT_TRUE(connections.connected(2).ok());
+  EXPECT_FALSE(connections.connected(2).ok()) << "a third of the five that are left";
+}
+
+TEST(ConnectionCharges, AreThePayers) {
+  Payers payers;
+  payers.set({{1000, 100'000, 65'536}});
+  Quota quota({.connections = 2}, "quota_", "host", [&](uid_t uid) { return payers.of(uid); });
+  ConnectionCharges connections(quota);
+  EXPECT_TRUE(connections.connected(100'001).ok());
+  EXPECT_TRUE(connections.connected(100'002).ok());
+  const auto refused = connections.connected(1000);
+  EXPECT_THAT(wire::message_of(refused), ::testing::HasSubstr("uid 1000 uses 2 of its 2"));
+  const auto session = quota.charge(100'003, Resource::kSessions, 1);
+  connections.sessions_changed(100'003);
+  EXPECT_EQ(quota.used_by(1000).descriptors, 3U);
+  connections.disconnected(100'001);
+  connections.disconnected(100'002);
+  EXPECT_EQ(quota.used_by(1000).connections, 0U);
+  EXPECT_EQ(quota.used_by(1000).descriptors, 0U);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Numbers of shared files are used again, and never while somebody may know them.
+#include <sys/stat.h>
+
 #include <set>
 #include <string>
 
@@ -199,6 +201,38 @@ TEST(FileNumbers, WhoWasToldOfAnArraysFilesNeverMeetsTheirNumbersAgain) {
     EXPECT_FALSE(told.contains(other->array->slots[0].file));
     few.end(passing.id);
   }
+}
+
+// Of the file's pages, by a descriptor that somebody has kept.
+std::uint64_t blocks_of(const wire::UniqueFd& kept) {
+  struct stat info{};
+  EXPECT_EQ(::fstat(kept.get(), &info), 0);
+  return static_cast<std::uint64_t>(info.st_blocks);
+}
+
+TEST(RemovedFiles, AreEmptyForWhoeverHasThemOpenUntilTheDaemonEnds) {
+  Table table;
+  const auto kept_of = [&](FileId id) {
+    auto fd = table.files.find(id)->memory->export_fd(true);
+    EXPECT_TRUE(fd.ok()) << fd.status();
+    return *std::move(fd);
+  };
+  const FileId gone = table.added();
+  const FileId with_events = table.added();
+  const FileId at_the_end = table.added();
+  table.files.never_revoke(with_events);
+  const auto kept = kept_of(gone);
+  const auto kept_events = kept_of(with_events);
+  const auto kept_at_the_end = kept_of(at_the_end);
+  EXPECT_GT(blocks_of(kept), 0U);
+  table.files.remove(gone);
+  EXPECT_EQ(blocks_of(kept), 0U);
+  table.files.remove(with_events);
+  EXPECT_GT(blocks_of(kept_events), 0U) << "a stream may wait for a word there";
+  table.files.leave_to_clients();
+  table.files.remove(at_the_end);
+  EXPECT_GT(blocks_of(kept_at_the_end), 0U);
+  EXPECT_EQ(table.memory.live().files, 0U);
 }
 
 }  // namespace

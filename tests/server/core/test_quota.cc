@@ -71,7 +71,7 @@ TEST(Quota, ARefusalOfBytesSaysWhere) {
 TEST(Quota, OfASupplyAUserHasAPartOfWhatOthersLeave) {
   constexpr uid_t kOwnUid = 50;
   Quota quota({});
-  quota.set_supply({80, kOwnUid});
+  quota.set_supply({.descriptors = 80, .own_uid = kOwnUid});
   std::vector<Charge> charges;
   const auto take = [&](uid_t uid, std::uint64_t descriptors) {
     auto charge = quota.charge(uid, Resource::kDescriptors, descriptors);
@@ -98,7 +98,7 @@ TEST(Quota, OfASupplyAUserHasAPartOfWhatOthersLeave) {
 
 TEST(Quota, AnEighthOfASupplyIsKeptForRootHoweverManyShareIt) {
   Quota quota({});
-  quota.set_supply({800, 5000});
+  quota.set_supply({.descriptors = 800, .own_uid = 5000});
   std::vector<Charge> charges;
   std::uint64_t all = 0;
   for (uid_t uid = 1; uid <= 100; ++uid) {

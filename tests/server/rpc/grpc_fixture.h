@@ -17,7 +17,8 @@
 
 #include "memlease/v1/control.grpc.pb.h"
 #include "server/config/directory.h"
-#include "server/core/quota.h"
+#include "server/core/connection_charges.h"
+#include "server/core/payers.h"
 #include "server/rpc/grpc_server.h"
 #include "server/telemetry/uid_log_limiters.h"
 #include "tests/support/eventually.h"
@@ -88,12 +89,17 @@ class GrpcServerTest : public ::testing::Test {
   GrpcClient client_of(uid_t uid) const { return GrpcClient(connect_as(uid, path_)); }
 
   Handlers handlers_;
-  server::Quota quota_{{}};
+  // Their limits are set before start().
+  server::Payers payers_;
+  server::Quota quota_{{}, "quota_", "host", [this](uid_t uid) { return payers_.of(uid); }};
+  server::ConnectionCharges charges_{quota_};
   server::UidLogLimiters log_lines_{5, std::chrono::seconds(10)};
   // Of servers that start() starts from now on.
   server::ConnectionBook book_{
       .account = [this](uid_t uid) -> server::Account& { return quota_.account(uid); },
-      .log_lines = [this](uid_t uid) { return log_lines_.of(uid); }};
+      .log_lines = [this](uid_t uid) { return log_lines_.of(uid); },
+      .connected = [this](uid_t uid) { return charges_.connected(uid); },
+      .disconnected = [this](uid_t uid) { charges_.disconnected(uid); }};
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
   const TemporaryFolder folder_;
   std::string path_;

@@ -55,7 +55,8 @@ TEST_F(GrpcServerTest, GarbageIsCutOffAndUncharged) {
 }
 
 TEST_F(GrpcServerTest, AUidsFloodStopsOnlyThatUid) {
-  start({.connections_per_uid = 4, .first_byte = seconds(3600), .linger = milliseconds(0)});
+  quota_.set_limits({.connections = 4});
+  start({.first_byte = seconds(3600), .linger = milliseconds(0)});
   std::vector<wire::UniqueFd> flood;
   for (int i = 0; i < 4; ++i) flood.push_back(connect_as(kOtherUid, path_));
   for (int i = 0; i < 50; ++i) {
@@ -70,7 +71,8 @@ TEST_F(GrpcServerTest, AUidsFloodStopsOnlyThatUid) {
 }
 
 TEST_F(GrpcServerTest, AUidsFloodHidesNoOthersRefusals) {
-  start({.connections_per_uid = 1, .first_byte = seconds(3600), .linger = milliseconds(0)});
+  quota_.set_limits({.connections = 1});
+  start({.first_byte = seconds(3600), .linger = milliseconds(0)});
   log_.set_level(server::LogLevel::kWarning);
   ::testing::internal::CaptureStderr();
   const wire::UniqueFd others = connect_as(kOtherUid, path_);
@@ -82,12 +84,13 @@ TEST_F(GrpcServerTest, AUidsFloodHidesNoOthersRefusals) {
   const wire::UniqueFd refused = connect_unix(path_, SOCK_STREAM);
   EXPECT_EQ(read_to_end(refused.get()), "");
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("uid 12345 has 1 connections"));
-  EXPECT_THAT(log, HasSubstr("uid 0 has 1 connections"));
+  EXPECT_THAT(log, HasSubstr("uid 12345 uses 1 of its 1 control connections"));
+  EXPECT_THAT(log, HasSubstr("uid 0 uses 1 of its 1 control connections"));
 }
 
 TEST_F(GrpcServerTest, ARefusedClientLearnsAtOnce) {
-  start({.connections_per_uid = 1, .linger = milliseconds(0)});
+  quota_.set_limits({.connections = 1});
+  start();
   GrpcClient first = client();
   EXPECT_EQ(first.who_am_i(), "0");
   GrpcClient second = client();
@@ -95,32 +98,51 @@ TEST_F(GrpcServerTest, ARefusedClientLearnsAtOnce) {
   EXPECT_EQ(second.last_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(GrpcServerTest, ThereIsALimitForAllUids) {
-  start({.connections = 3, .linger = milliseconds(0)});
+TEST_F(GrpcServerTest, AllUidsShareWhatThereIs) {
+  quota_.set_supply({.connections = 8});
+  start();
   std::vector<wire::UniqueFd> connections;
-  for (uid_t uid = 1001; uid <= 1003; ++uid) connections.push_back(connect_as(uid, path_));
-  EXPECT_TRUE(eventually_connected(3));
-  const wire::UniqueFd one_too_many = connect_as(kOtherUid, path_);
-  EXPECT_EQ(read_to_end(one_too_many.get()), "");
+  for (const uid_t uid : {1001, 1001, 1001, 1002}) connections.push_back(connect_as(uid, path_));
+  EXPECT_TRUE(eventually_connected(4));
+  for (const uid_t uid : {1001U, 1002U, kOtherUid}) {
+    const wire::UniqueFd one_too_many = connect_as(uid, path_);
+    EXPECT_EQ(read_to_end(one_too_many.get()), "") << uid;
+  }
   EXPECT_EQ(client().who_am_i(), "0") << "root comes all the same";
-  EXPECT_TRUE(eventually_connected(3));
-  connections.pop_back();
+  EXPECT_TRUE(eventually_connected(4));
+  connections.erase(connections.begin(), connections.begin() + 2);
   EXPECT_TRUE(eventually_connected(2));
   EXPECT_EQ(client_of(kOtherUid).who_am_i(), "12345");
 }
 
-TEST_F(GrpcServerTest, TheBooksAreOnOtherUsersConnectionsAndMayRefuseThem) {
-  int booked = 0;  // the loop's
+// Each uid costs a server.
+TEST_F(GrpcServerTest, WhoHasManyUidsConnectsByFewOfThem) {
+  payers_.set({{1000, 100'000, 65'536}});
+  quota_.set_limits({.connections = 100});
+  start({.uids_per_account = 3, .linger = milliseconds(0)});
+  std::vector<wire::UniqueFd> connections;
+  for (const uid_t uid : {1000, 100'000, 165'535}) connections.push_back(connect_as(uid, path_));
+  EXPECT_TRUE(eventually_connected(3));
+  const wire::UniqueFd one_too_many = connect_as(100'001, path_);
+  EXPECT_EQ(read_to_end(one_too_many.get()), "");
+  connections.push_back(connect_as(100'000, path_));
+  EXPECT_TRUE(eventually_connected(4)) << "another connection of one that is there";
+  EXPECT_EQ(client_of(165'536).who_am_i(), "165536") << "somebody else";
+  EXPECT_EQ(on_loop([&] { return quota_.used_by(1000).connections; }), 4U);
+  connections.pop_back();
+  connections.pop_back();
+  EXPECT_TRUE(eventually_connected(2));
+  EXPECT_EQ(client_of(100'001).who_am_i(), "100001");
+}
+
+TEST_F(GrpcServerTest, TheBooksAreOnAllConnectionsAndMayRefuseThem) {
+  std::map<uid_t, int> booked;  // the loop's
   book_.connected = [&](uid_t uid) {
-    EXPECT_EQ(uid, kOtherUid);
-    if (booked == 2) return absl::ResourceExhaustedError("two are enough");
-    ++booked;
+    if (booked[uid] == 2) return absl::ResourceExhaustedError("two are enough");
+    ++booked[uid];
     return absl::OkStatus();
   };
-  book_.disconnected = [&](uid_t uid) {
-    EXPECT_EQ(uid, kOtherUid);
-    --booked;
-  };
+  book_.disconnected = [&](uid_t uid) { --booked[uid]; };
   start();
   GrpcClient ours = client();
   EXPECT_EQ(ours.who_am_i(), "0");
@@ -128,10 +150,10 @@ TEST_F(GrpcServerTest, TheBooksAreOnOtherUsersConnectionsAndMayRefuseThem) {
   for (int i = 0; i < 2; ++i) connections.push_back(connect_as(kOtherUid, path_));
   const wire::UniqueFd refused = connect_as(kOtherUid, path_);
   EXPECT_EQ(read_to_end(refused.get()), "");
-  EXPECT_EQ(on_loop([&] { return booked; }), 2);
+  EXPECT_EQ(on_loop([&] { return booked; }), (std::map<uid_t, int>{{0, 1}, {kOtherUid, 2}}));
   connections.clear();
   EXPECT_TRUE(eventually_connected(1));
-  EXPECT_EQ(on_loop([&] { return booked; }), 0);
+  EXPECT_EQ(on_loop([&] { return booked; }), (std::map<uid_t, int>{{0, 1}, {kOtherUid, 0}}));
   EXPECT_EQ(client_of(kOtherUid).who_am_i(), "12345");
   stop();  // which tells the books
 }
@@ -139,7 +161,7 @@ TEST_F(GrpcServerTest, TheBooksAreOnOtherUsersConnectionsAndMayRefuseThem) {
 // While a flood holds every descriptor, connections are closed; when it ends, service is back
 // without anybody's help. gRPC's own listener fails this.
 TEST_F(GrpcServerTest, ServiceReturnsAfterTheLastDescriptorIsGone) {
-  start({.connections_per_uid = 1000, .first_byte = seconds(3600), .linger = milliseconds(0)});
+  start({.first_byte = seconds(3600), .linger = milliseconds(0)});
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   int done[2];

@@ -19,7 +19,7 @@ class UidLogLimitersTest : public ::testing::Test {
     EXPECT_FALSE(logged(uid)) << uid;
   }
 
-  UidLogLimiters limiters_{kBurst, seconds(10), 2};
+  UidLogLimiters limiters_{kBurst, seconds(10), [](uid_t uid) { return uid; }, 2};
   Clock::time_point now_ = Clock::now();
 };
 
@@ -69,6 +69,12 @@ TEST_F(UidLogLimitersTest, ALimiterInUseOutlivesItsPlace) {
   limiters_.of(1002, now_);
   EXPECT_NE(limiters_.of(1000, now_), used);
   EXPECT_TRUE(used->admit(now_).has_value());
+}
+
+TEST_F(UidLogLimitersTest, UidsOfOnePayerShareOne) {
+  UidLogLimiters limiters(kBurst, std::chrono::seconds(10), [](uid_t uid) { return uid / 1000; });
+  EXPECT_EQ(limiters.of(1001), limiters.of(1999));
+  EXPECT_NE(limiters.of(1001), limiters.of(2001));
 }
 
 }  // namespace
