@@ -18,11 +18,13 @@ bool EventSet::complete(std::uint32_t slot) const {
   return true;
 }
 
-bool EventSet::all_complete() const {
+std::uint64_t EventSet::incomplete() const {
+  static_assert(wire::kMaxSlots <= 64);
+  std::uint64_t slots = 0;
   for (std::uint32_t slot = 0; slot < slots_; ++slot) {
-    if (!complete(slot)) return false;
+    slots |= std::uint64_t{!complete(slot)} << slot;
   }
-  return true;
+  return slots;
 }
 
 bool EventSet::any_lost() const {

@@ -27,7 +27,9 @@ class EventSet {
   bool empty() const { return slots_ == 0; }
   wire::FileRange at() const { return at_; }
   bool complete(std::uint32_t slot) const;
-  bool all_complete() const;
+  // Bit s: that of slot s is not.
+  std::uint64_t incomplete() const;
+  bool all_complete() const { return incomplete() == 0; }
   // Has the recorder's device failed before it was complete?
   bool any_lost() const;
   // After the exit of the process that recorded them, which ends its work on the device, or when

@@ -25,8 +25,10 @@ SlotGrowth::Holders SlotGrowth::holders(const Array& array) const {
   Holders holders;
   for (const wire::SessionId id : array.members) {
     const Session& session = *sessions_.find(id);
-    (session.evicted ? holders.evicted : holders.others) |=
-        rows_.held_slots(session.memberships.at(array.id), array);
+    const Membership& membership = session.memberships.at(array.id);
+    (session.evicted ? holders.evicted : holders.others) |= rows_.held_slots(membership, array);
+    // Recorded before the slot was let go, hence looked at after the holds.
+    holders.at_work |= SessionRows::read_events_of(session, membership).incomplete();
   }
   return holders;
 }
@@ -36,20 +38,10 @@ bool SlotGrowth::Holders::hold(const Array& array, std::uint32_t slot) const {
   return ((evicted | others) >> slot & 1) != 0;
 }
 
-// What was given to a device may go on: it was recorded before the slot was let go.
-bool SlotGrowth::at_work(const Array& array, std::uint32_t slot) const {
-  if (wire::is_host(array.spec)) return false;
-  if (!array.write_events.complete(slot)) return true;
-  return std::any_of(array.members.begin(), array.members.end(), [&](const wire::SessionId id) {
-    const Session& session = *sessions_.find(id);
-    const Membership& membership = session.memberships.at(array.id);
-    return !SessionRows::read_events_of(session, membership).complete(slot);
-  });
-}
-
 bool SlotGrowth::used(const Array& array, const Holders& holders, std::uint32_t slot) const {
-  return writer_uses(writer_ownership_.current_row(array), slot) || holders.hold(array, slot) ||
-         at_work(array, slot);
+  return holders.hold(array, slot) || (holders.at_work >> slot & 1) != 0 ||
+         writer_uses(writer_ownership_.current_row(array), slot) ||
+         !array.write_events.complete(slot);  // recorded before the writer leaves the slot
 }
 
 std::uint32_t SlotGrowth::most_slots(const Array& array, const Holders& holders) {

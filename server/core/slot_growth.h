@@ -34,16 +34,16 @@ class SlotGrowth {
   std::uint32_t take_idle(Array& array);
 
  private:
-  // Bit s: some of them hold slot s.
+  // Bit s: some of them hold slot s; or a device may go on reading it for one that did.
   struct Holders {
     std::uint64_t evicted = 0;
     std::uint64_t others = 0;
+    std::uint64_t at_work = 0;
     bool hold(const Array& array, std::uint32_t slot) const;
   };
   Holders holders(const Array& array) const;
   // More than spec allows: those that nobody but evicted sessions holds.
   static std::uint32_t most_slots(const Array& array, const Holders& holders);
-  bool at_work(const Array& array, std::uint32_t slot) const;
   bool used(const Array& array, const Holders& holders, std::uint32_t slot) const;
 
   ArrayStore& store_;
