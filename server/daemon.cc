@@ -80,8 +80,10 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),
       broker_({host_memory_, host_memory_, *clock_, fill_random,
-               [this](std::shared_ptr<const void> unused)
-                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { garbage_.push_back(std::move(unused)); },
+               [this](uid_t payer, std::shared_ptr<const void> unused)
+                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                     garbage_.push_back({payer, std::move(unused)});
+                   },
                [this] { return reserve_.is_there(); }, payer_of()},
               broker_limits(config)) {
   payers_.set(config.subordinate_uids);
@@ -196,7 +198,7 @@ bool Daemon::program_replaced(wire::SessionId session) {
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
-  std::vector<std::shared_ptr<const void>> garbage;
+  std::vector<Garbage> garbage;
   std::vector<HistoryEvent> events;
   {
     const wire::MutexLock lock(mutex_);
@@ -207,6 +209,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
   }
+  for (auto& [payer, memory] : garbage) disposer_.dispose(payer, std::move(memory));
   if (status_changes) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }

@@ -24,6 +24,7 @@
 #include "server/core/payers.h"
 #include "server/core/session_host.h"
 #include "server/device/memfd_device_backend.h"
+#include "server/disposer.h"
 #include "server/gpus.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
@@ -123,6 +124,11 @@ class Daemon final : public SessionHost, public ServiceHost {
   ServiceManager& manager_;
   Log& log_;
   MemoryReserve& reserve_;
+  struct Garbage {
+    uid_t payer;
+    std::shared_ptr<const void> memory;
+  };
+
   Payers payers_{::geteuid()};
   UidLogLimiters log_lines_;      // of what happens to sessions and arrays
   UidLogLimiters warning_lines_;  // of connections that are refused or cut: not lost among those
@@ -139,7 +145,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   ChangeWatch huge_pages_watch_ ABSL_GUARDED_BY(mutex_);
   bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
-  std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Garbage> garbage_ ABSL_GUARDED_BY(mutex_);
+  Disposer disposer_;
   Broker broker_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had
 

@@ -18,11 +18,10 @@ std::uint64_t connections_of_a_user(const Config& config) {
   return config.quota_sessions == 0 ? 0 : config.quota_sessions + kBesideSessions;
 }
 
-// Of all users; so many that one may have what a user may, by the rule of parts.
+// Of all users; so many that by the rule of parts three of them may have what a user may.
 std::uint64_t connections(const Config& config) {
-  constexpr std::uint64_t kConnections = 2048;
-  const std::uint64_t of_a_user = connections_of_a_user(config);
-  return of_a_user == 0 ? 0 : std::max(kConnections, 3 * of_a_user);
+  constexpr std::uint64_t kUsers = 7;
+  return kUsers * connections_of_a_user(config);
 }
 
 }  // namespace

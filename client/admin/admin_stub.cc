@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string&
   if (!socket.ok()) return socket.status();
   // The target's name becomes the authority header and nothing else; the channel owns the
   // descriptor.
-  // gRPC's own limit is 4 MiB, which a sample of very many arrays may exceed.
+  // gRPC's own limit is 4 MiB, which a list of very many sessions may exceed.
   constexpr int kMostBytes = 256 << 20;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostBytes);
@@ -150,13 +150,14 @@ absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
   v1::SampleRequest request;
   request.set_known_through(known_through);
   v1::SampleReply all;
-  do {
+  for (;;) {
     const auto part = calls_->call(&v1::Admin::Stub::Sample, request);
     if (!part.ok()) return part.status();
     all.MergeFrom(*part);
-    all.clear_through();
+    if (part->through() <= request.after()) break;  // 0, of the last one
     request.set_after(part->through());
-  } while (request.after() != 0);
+  }
+  all.clear_through();
   return all;
 }
 

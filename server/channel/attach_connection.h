@@ -54,7 +54,7 @@ struct AttachOptions {
   std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;
   unsigned unfinished_handshakes_per_uid = 32;
-  PayerOf payer_of = [](uid_t uid) { return uid; };  // whose these clients are
+  PayerOf payer_of = pays_for_itself;  // whose these clients are
   PidfdWay pidfd_way = PidfdWay::kBest;
   ProgramWatch::Look look_at_program = program_of;
 };

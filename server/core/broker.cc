@@ -161,11 +161,12 @@ absl::Status Broker::may_begin_new() const {
 // An opened array's files are told of.
 absl::Status Broker::may_open(const Session& session) const {
   if (auto status = may_begin_new(); !status.ok()) return status;
-  const uid_t uid = session.peer.uid;
-  if (auto status = quota_.find(uid)->may_spend(Resource::kOpenArrays, 1); !status.ok()) {
-    return status;
-  }
-  return files_.may_pin(uid);
+  return files_.may_pin(session.peer.uid);
+}
+
+absl::Status Broker::may_join(const Session& session, const Array* array) const {
+  if (array != nullptr && session.memberships.contains(array->id)) return absl::OkStatus();
+  return quota_.find(session.peer.uid)->may_spend(Resource::kOpenArrays, 1);
 }
 
 absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {
@@ -208,12 +209,14 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     }
     if (owner && *owner != existing->domain.uid) return of_another_user(*existing, *owner);
     if (wanted != stands) return other_array(stands, wanted);
+    if (auto status = may_join(session, existing); !status.ok()) return status;
     return join(session, *existing, false);
   }
   if (owner && *owner != session.peer.uid) {
     return cannot_create_for(spec.name, *owner, session.peer.uid);
   }
   if (auto status = name_rules_.may_create(session.peer, spec.name); !status.ok()) return status;
+  if (auto status = may_join(session, nullptr); !status.ok()) return status;
   const AccessDomain domain{session.peer.uid, session.peer.gid, spec.mode};
   auto creation = store_.create(spec, domain, std::move(attributes));
   if (!creation.ok()) return creation.status();
@@ -240,6 +243,7 @@ absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string&
   auto array = readable(session.peer, name);
   if (!array.ok()) return array.status();
   if (owner && *owner != (*array)->domain.uid) return of_another_user(**array, *owner);
+  if (auto status = may_join(session, *array); !status.ok()) return status;
   Opened opened = join(session, **array, false);
   if (subscribes) subscribe_with(session, opened);
   return opened;
@@ -264,6 +268,7 @@ absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId 
   Array& home = *member->array;
   if (home.withdrawn) return has_been_withdrawn(home);
   if (devices_.find(device) == nullptr) return no_such_device(device, devices_.names());
+  if (auto status = may_join(session, nullptr); !status.ok()) return status;
   auto found = replicas_.find_or_make(home, device, session.peer);
   if (!found.ok()) return found.status();
   if (const auto* growth = std::get_if<SegmentPool::Growth>(&*found)) return *growth;
@@ -280,6 +285,7 @@ absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id
   if (!member.ok()) return member.status();
   Array* const replica = replicas_.find(*member->array, number);
   if (replica == nullptr) return no_such_replica(*member->array, number);
+  if (auto status = may_join(session, replica); !status.ok()) return status;
   return join(session, *replica, false);
 }
 

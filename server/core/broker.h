@@ -49,7 +49,7 @@ class Broker {
     Disposal dispose = {};
     // Whether the daemon has memory of its own for anything new.
     std::function<bool()> has_memory = [] { return true; };
-    PayerOf payer_of = [](uid_t uid) { return uid; };
+    PayerOf payer_of = pays_for_itself;
   };
   struct Limits {
     SegmentPool::Limits memory;
@@ -200,6 +200,8 @@ class Broker {
   friend class Auditor;  // server/core/audit.h
   absl::Status may_begin_new() const;
   absl::Status may_open(const Session& session) const;
+  // One array more that it has open; `array`: one that it may have open already.
+  absl::Status may_join(const Session& session, const Array* array) const;
   wire::SessionId next_session();
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
   DeviceBackend& device_of(const Array& array);

@@ -21,8 +21,8 @@ namespace memlease::server {
 
 // Takes memory that nobody needs any more, to destroy it: giving gigabytes back takes long,
 // and closing what is on a device may wait for that. So the daemon does it where nobody waits for
-// the core.
-using Disposal = std::function<void(std::shared_ptr<const void>)>;
+// the core. `payer`: on whose account it was.
+using Disposal = std::function<void(uid_t payer, std::shared_ptr<const void>)>;
 
 // A kind of device whose memory arrays stand in.
 class DeviceBackend {

@@ -20,7 +20,7 @@ absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
   auto pages = quota_.charge(*payer, Resource::kPageBytes, page_bytes);
   for (const absl::Status& status : {descriptor.status(), pages.status()}) {
     if (status.ok()) continue;
-    dispose(std::move(file.memory));
+    dispose(*payer, std::move(file.memory));
     return status;
   }
   return add_charged(std::move(file), *std::move(descriptor), *std::move(pages));
@@ -28,7 +28,7 @@ absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
 
 absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Charge pages) {
   if (entries_.size() >= numbers_) {
-    dispose(std::move(file.memory));
+    dispose(file.domain.uid, std::move(file.memory));
     return wire::make_error(
         ErrorCode::kOutOfMemory,
         fmt::format("all {} numbers of shared files are taken: by files, and by files that have "
@@ -51,7 +51,7 @@ void FileTable::remove(FileId id) {
   if (it == entries_.end() || !it->second.file) return;
   Living& living = *it->second.file;
   if (living.may_be_revoked && !leaves_to_clients_) living.file.memory->revoke();
-  dispose(std::move(living.file.memory));
+  dispose(living.file.domain.uid, std::move(living.file.memory));
   it->second.file.reset();
   if (it->second.pins == 0) entries_.erase(it);
 }
@@ -83,8 +83,8 @@ void FileTable::session_ended(wire::SessionId session) {
   pinned_.erase(known);
 }
 
-void FileTable::dispose(std::shared_ptr<const void> unused) const {
-  if (dispose_) dispose_(std::move(unused));
+void FileTable::dispose(uid_t uid, std::shared_ptr<const void> unused) {
+  if (dispose_) dispose_(quota_.account(uid).uid(), std::move(unused));
 }
 
 const FileTable::File* FileTable::find(FileId id) const {

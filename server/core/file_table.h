@@ -78,7 +78,7 @@ class FileTable {
   // Its process has exited, or has said that it uses nothing any more.
   void session_ended(wire::SessionId session);
   // Memory that a session has closed.
-  void dispose(std::shared_ptr<const void> unused) const;
+  void dispose(uid_t uid, std::shared_ptr<const void> unused);
   // nullptr if there is no such file.
   const File* find(wire::FileId id) const;
   // Where the daemon sees the range; the file must exist and be a page file.

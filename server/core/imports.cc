@@ -26,12 +26,13 @@ absl::StatusOr<Imports::Memory> Imports::open_memory(Session& session, wire::Fil
 void Imports::close_memory(Session& session, wire::FileId id) const {
   const auto imported = session.imported_memory.find(id);
   if (imported == session.imported_memory.end()) return;
-  files_.dispose(std::move(imported->second));
+  files_.dispose(session.peer.uid, std::move(imported->second));
   session.imported_memory.erase(imported);
 }
 
 void Imports::close_all(Session& session) const {
-  for (auto& [file, memory] : session.imported_memory) files_.dispose(std::move(memory));
+  for (auto& [file, memory] : session.imported_memory)
+    files_.dispose(session.peer.uid, std::move(memory));
   session.imported_memory.clear();
 }
 

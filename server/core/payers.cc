@@ -18,12 +18,14 @@ uid_t Payers::of(uid_t uid) {
 }
 
 uid_t Payers::find(uid_t uid) const {
+  const auto pays = [&](uid_t user) { return user >= kFirstOrdinaryUser && user != own_uid_; };
+  uid_t payer = uid;
   for (const SubordinateUids& range : ranges_) {
-    if (uid < range.first || uid - range.first >= range.count) continue;
-    if (range.user >= kFirstOrdinaryUser) return range.user;
-    return range.first + (uid - range.first) / kContainerUids * kContainerUids;
+    if (range.user == uid) return uid;
+    const bool has = uid >= range.first && uid - range.first < range.count;
+    if (has && pays(range.user)) payer = range.user;
   }
-  return uid;
+  return payer;
 }
 
 }  // namespace memlease::server

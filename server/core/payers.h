@@ -1,7 +1,7 @@
 // On whose account a uid spends: as a rule on its own. But /etc/subuid gives users uids beyond
 // theirs, by the ten thousand, for their containers: who was one user for each of them could take
-// everybody's part. What these uids spend their user pays. The uids that containers of root and of
-// services have pay by whole ranges of 65,536, which is what a container has.
+// everybody's part. What these uids spend their user pays. Ranges of root and of services are for
+// those who manage others' containers: there each uid pays for itself, as everywhere else.
 //
 // Only what is paid is one: what each uid may see and open stays its own.
 #pragma once
@@ -17,8 +17,9 @@
 
 namespace memlease::server {
 
-// For those who charge: Payers::of(), or each on its own.
+// For those who charge: Payers::of(), or this.
 using PayerOf = std::function<uid_t(uid_t uid)>;
+inline uid_t pays_for_itself(uid_t uid) { return uid; }
 
 struct SubordinateUids {
   uid_t user = 0;
@@ -30,15 +31,15 @@ struct SubordinateUids {
 class Payers {
  public:
   static constexpr uid_t kFirstOrdinaryUser = 1000;  // by the conventions of Linux
-  static constexpr std::uint32_t kContainerUids = 65536;
 
-  // Users that nobody stands behind: root, and `own_uid`, the daemon's.
+  // Who pays for nobody else, and for whom nobody pays: root, and `own_uid`, the daemon's.
   explicit Payers(uid_t own_uid = 0) : own_uid_(own_uid) {}
   Payers(const Payers&) = delete;
   Payers& operator=(const Payers&) = delete;
 
-  // For uids that have not been asked for yet: the others' payers stay, as they have accounts.
+  // For uids that have not been asked for yet: the others may have accounts, and keep their payers.
   void set(std::vector<SubordinateUids> ranges) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Who pays for somebody pays for himself.
   uid_t of(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

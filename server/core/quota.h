@@ -31,9 +31,8 @@ class Quota {
 
   // Per uid. `options`: how the settings begin that an error names, "gpu_quota_". `device`: where
   // the bytes are, as an error says it.
-  explicit Quota(
-      const Usage& limits, std::string_view options = "quota_", std::string device = "host",
-      PayerOf payer_of = [](uid_t uid) { return uid; })
+  explicit Quota(const Usage& limits, std::string_view options = "quota_",
+                 std::string device = "host", PayerOf payer_of = pays_for_itself)
       : limits_(limits, options, std::move(device)), payer_of_(std::move(payer_of)) {}
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;

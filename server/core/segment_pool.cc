@@ -58,7 +58,7 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
 absl::StatusOr<Charge> SegmentPool::charge_descriptor(uid_t uid) {
   if (!backend_.takes_descriptors()) return Charge();
   auto charge = files_.charge(uid);
-  while (!charge.ok() && return_oldest(uid)) charge = files_.charge(uid);
+  while (!charge.ok() && return_oldest(&quota_.account(uid))) charge = files_.charge(uid);
   return charge;
 }
 
@@ -68,7 +68,7 @@ absl::StatusOr<Charge> SegmentPool::charge_bytes(uid_t uid, std::uint64_t size_b
   // What can never fit costs nobody their warm segments.
   if (!charge.ok() && account.may_spend_without(Resource::kSegmentBytes, size_bytes,
                                                 account.used(Resource::kWarmBytes))) {
-    while (!charge.ok() && return_oldest(uid)) {
+    while (!charge.ok() && return_oldest(&account)) {
       charge = quota_.charge(uid, Resource::kSegmentBytes, size_bytes);
     }
   }
@@ -150,7 +150,8 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
   if (limits_.memory_bytes == 0) return absl::OkStatus();
   // What can never fit costs nobody their warm segments.
   if (memory_bytes_ - warm_bytes_ + size_bytes <= limits_.memory_bytes) {
-    while (memory_bytes_ + size_bytes > limits_.memory_bytes) return_oldest();
+    while (memory_bytes_ + size_bytes > limits_.memory_bytes && return_oldest()) {
+    }
     return absl::OkStatus();
   }
   return wire::make_error(
@@ -165,23 +166,23 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
                   limits_.option));
 }
 
-std::optional<uid_t> SegmentPool::warmest() const {
-  std::optional<uid_t> warmest;
+const Account* SegmentPool::warmest() const {
+  const Account* warmest = nullptr;
   std::uint64_t most = 0;
   for (const auto& [domain, segments] : classes_) {
-    const std::uint64_t bytes = quota_.account(domain.uid).used(Resource::kWarmBytes);
-    if (bytes > most) warmest = domain.uid;
+    const Account& account = quota_.account(domain.uid);
+    const std::uint64_t bytes = account.used(Resource::kWarmBytes);
+    if (bytes > most) warmest = &account;
     most = std::max(most, bytes);
   }
   return warmest;
 }
 
-bool SegmentPool::return_oldest(std::optional<uid_t> of) {
-  if (!of) of = warmest();
+bool SegmentPool::return_oldest(const Account* of) {
   Class* oldest_class = nullptr;
   Class::iterator oldest;
   for (auto& [domain, segments] : classes_) {
-    if (domain.uid != of) continue;
+    if (&quota_.account(domain.uid) != of) continue;
     for (auto it = segments.begin(); it != segments.end(); ++it) {
       if (!it->arena.empty()) continue;
       if (oldest_class == nullptr || it->emptied < oldest->emptied) {

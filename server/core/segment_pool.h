@@ -93,10 +93,11 @@ class SegmentPool {
   // Charges the bytes, and makes room for them within memory_bytes.
   absl::StatusOr<Charge> charge_bytes(uid_t uid, std::uint64_t size_bytes);
   absl::Status make_room(std::uint64_t size_bytes);
-  // Gives the segment that has been empty longest back to the system: of one user's, or of those of
-  // him who has most bytes in such. False if there is none.
-  bool return_oldest(std::optional<uid_t> of = {});
-  std::optional<uid_t> warmest() const;
+  // Gives the segment that has been empty longest back to the system: of those on an account, or on
+  // the one that has most bytes in such. False if there is none.
+  bool return_oldest(const Account* of);
+  bool return_oldest() { return return_oldest(warmest()); }
+  const Account* warmest() const;
   void keep_warm(Segment& segment, uid_t uid);
 
   FileTable& files_;

@@ -32,6 +32,10 @@ constexpr std::size_t kPageBytes = std::size_t{256} << 10;
 PeerIdentity viewer_of(uid_t uid) { return account_of(uid == geteuid() ? 0 : uid); }
 
 bool may_see(const PeerIdentity& viewer, uid_t uid) { return viewer.uid == 0 || viewer.uid == uid; }
+// The account that he spends on, which may be another uid's.
+bool may_see(const PeerIdentity& viewer, const Quota& quota, const Account& account) {
+  return viewer.uid == 0 || quota.find(viewer.uid) == &account;
+}
 
 // Returns the bytes of everybody's arrays.
 std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
@@ -42,7 +46,7 @@ std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
   for (const auto& [uid, account] : broker.quota().accounts()) {
     const std::uint64_t used_bytes = bytes.used_by(uid).bytes;
     array_bytes += used_bytes;
-    if (!may_see(viewer, uid)) continue;
+    if (!may_see(viewer, broker.quota(), account)) continue;
     const Usage usage = account.usage();
     v1::Quota& quota = *reply.add_quotas();
     quota.set_uid(uid);
@@ -62,7 +66,7 @@ void add_spending(const Quota& quota, std::initializer_list<Resource> kinds,
                   const std::string& device, const PeerIdentity& viewer, v1::StatusReply& reply) {
   const Usage limits = quota.limits();
   for (const auto& [uid, account] : quota.accounts()) {
-    if (!may_see(viewer, uid)) continue;
+    if (!may_see(viewer, quota, account)) continue;
     for (const Resource kind : kinds) {
       v1::Spending& spending = *reply.add_spending();
       spending.set_uid(uid);
@@ -110,7 +114,7 @@ void fill_gpu(const Device& device, const PeerIdentity& viewer, v1::GpuStatus& g
   for (const auto& [uid, account] : device.quota.accounts()) {
     const std::uint64_t bytes = account.used(Resource::kBytes);
     array_bytes += bytes;
-    if (!may_see(viewer, uid)) continue;
+    if (!may_see(viewer, device.quota, account)) continue;
     v1::GpuUsage& used = *gpu.add_usage();
     used.set_uid(uid);
     used.set_bytes(bytes);

@@ -126,15 +126,16 @@ void GrpcServer::on_connection(ClientSocket socket) {
 }
 
 absl::Status GrpcServer::may_connect(uid_t uid, const Account& account) const {
-  if (users_.contains(uid)) return absl::OkStatus();
+  if (uid == account.uid() || users_.contains(uid)) return absl::OkStatus();
   const auto uids = std::ranges::count_if(
       users_, [&](const auto& user) { return &user.second.account == &account; });
   if (std::cmp_less(uids, limits_.uids_per_account)) return absl::OkStatus();
   return wire::make_error(
       wire::ErrorCode::kQuotaExceeded,
-      fmt::format("uid {} is one of those that uid {} pays for, of which {} have connections", uid,
-                  account.uid(), uids),
-      "Connect by fewer users of one container or of one user's containers.");
+      fmt::format("uid {} is one of those that uid {} pays for, of which {} have connections, or "
+                  "had some a moment ago",
+                  uid, account.uid(), uids),
+      "Connect by fewer users of one user's containers.");
 }
 
 void GrpcServer::on_first_byte(ConnectionId id) {

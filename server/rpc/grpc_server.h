@@ -35,7 +35,8 @@
 namespace memlease::server {
 
 struct GrpcLimits {
-  // Uids with connections at once, on one account. Each has a server, with its threads and memory.
+  // Uids with connections at once on one account, beside the one that pays. Each has a server, with
+  // its threads and memory.
   std::uint32_t uids_per_account = 8;
   // A connection that has sent nothing for so long is closed.
   std::chrono::milliseconds first_byte{5000};

@@ -31,10 +31,11 @@ std::shared_ptr<LogLimiter> UidLogLimiters::of(uid_t uid, Clock::time_point now)
 }
 
 std::uint32_t UidLogLimiters::lines_of(uid_t uid, Clock::time_point now) {
+  uid = payer_of_(uid);
   std::shared_ptr<LogLimiter> limiter;
   {
     const wire::MutexLock lock(mutex_);
-    const auto known = by_uid_.find(payer_of_(uid));
+    const auto known = by_uid_.find(uid);
     if (known == by_uid_.end()) return 0;
     limiter = known->second.limiter;
   }

@@ -83,6 +83,7 @@ TEST(KeptFiles, OfArraysThatHaveGoneTakeNoMemory) {
   std::vector<SharedFile> hoard;
   for (int round = 0; round < 3; ++round) {
     auto files = hoarder.files_of_new_array();
+    ASSERT_EQ(files.size(), 3U);
     EXPECT_GT(bytes_of(files), kBytes);
     hoarder.withdraw_and_leave();
     files.pop_back();  // the session's page is there for the next one

@@ -21,7 +21,7 @@ World::World(const Setup& start, Lie planted)
               [this](auto token) {
                 for (std::uint8_t& byte : token) byte = ++last_random_;
               },
-              [this](auto unused) { garbage.push_back(std::move(unused)); },
+              [this](uid_t, auto unused) { garbage.push_back(std::move(unused)); },
               [this] { return has_memory; }},
              start.limits) {
   if (lie == Lie::kShortSegments) memory.make_short_segments();

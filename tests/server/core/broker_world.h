@@ -52,7 +52,7 @@ class BrokerWorld {
  public:
   explicit BrokerWorld(const server::Broker::Limits& limits = {})
       : broker({memory, memory, clock, [this](auto bytes) { fill(bytes); },
-                [this](auto unused) { dispose(std::move(unused)); }},
+                [this](uid_t, auto unused) { dispose(std::move(unused)); }},
                limits) {}
   ~BrokerWorld() {
     for (const auto& [file, mapping] : mapped_) ::munmap(mapping.data, mapping.size_bytes);

@@ -158,6 +158,11 @@ TEST(BrokerAccount, CountsWhatEachProcessHasOpen) {
   EXPECT_EQ(open_arrays(), 2U) << "it is open once more";
   ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
   EXPECT_EQ(open_arrays(), 1U);
+  Broker::Limits limits;
+  limits.per_uid.open_arrays = 1;
+  world.broker.set_limits(limits, {});
+  EXPECT_TRUE(world.broker.open(owner, "u").ok()) << "that one is open already";
+  EXPECT_EQ(code_of(world.broker.open(reader, "u").status()), ErrorCode::kQuotaExceeded);
   ASSERT_TRUE(world.broker.withdraw(owner.peer, "u").ok());
   EXPECT_EQ(open_arrays(), 0U) << "it has gone";
 }

@@ -235,5 +235,28 @@ TEST(RemovedFiles, AreEmptyForWhoeverHasThemOpenUntilTheDaemonEnds) {
   EXPECT_EQ(table.memory.live().files, 0U);
 }
 
+TEST(RemovedFiles, ADaemonThatEndsLeavesToItsClientsWhatTheyHaveOpen) {
+  wire::UniqueFd segment;
+  wire::UniqueFd board;
+  wire::UniqueFd row;
+  {
+    BrokerWorld world;
+    Session& session = world.connect(1000);
+    const auto id = world.create(session, spec_of("a"));
+    const Array& array = *world.broker.catalog().find(id);
+    const auto fetch = [&](FileId file) {
+      auto grant = world.broker.fetch_file(session.id, file);
+      EXPECT_TRUE(grant.ok()) << grant.status();
+      return std::move(grant->fd);
+    };
+    segment = fetch(array.slots.front().file);
+    board = fetch(array.board_at.file);
+    const auto subscribed = world.broker.subscribe(session, id);
+    ASSERT_TRUE(subscribed.ok());
+    row = fetch(subscribed->row.file);
+  }
+  for (const wire::UniqueFd* kept : {&segment, &board, &row}) EXPECT_GT(blocks_of(*kept), 0U);
+}
+
 }  // namespace
 }  // namespace memlease::server

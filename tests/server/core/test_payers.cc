@@ -6,7 +6,7 @@
 namespace memlease::server {
 namespace {
 
-constexpr uid_t kDaemon = 990;
+constexpr uid_t kDaemon = 5000;
 
 TEST(Payers, AreAllUidsWhereNobodyHasOthers) {
   Payers payers(kDaemon);
@@ -25,22 +25,34 @@ TEST(Payers, OfASubordinateUidIsItsUser) {
   EXPECT_EQ(payers.of(1000), 1000U);
 }
 
-TEST(Payers, ContainersOfRootAndOfServicesPayByTheContainer) {
+// They manage containers of many users.
+TEST(Payers, RootServicesAndTheDaemonPayForNobodyElse) {
   Payers payers(kDaemon);
-  payers.set({{0, 1'000'000, 1'000'000}, {kDaemon, 3'000'000, 65'536}});
-  EXPECT_EQ(payers.of(1'000'001), 1'000'000U);
-  EXPECT_EQ(payers.of(1'065'535), 1'000'000U);
-  EXPECT_EQ(payers.of(1'065'536), 1'065'536U);
-  EXPECT_EQ(payers.of(3'000'009), 3'000'000U) << "nobody gets the daemon's own reserve so";
+  payers.set({{0, 1'000'000, 1'000'000}, {999, 3'000'000, 65'536}});
+  EXPECT_EQ(payers.of(1'000'001), 1'000'001U);
+  EXPECT_EQ(payers.of(3'000'009), 3'000'009U);
+  Payers of_a_user(1000);
+  of_a_user.set({{1000, 100'000, 65'536}});
+  EXPECT_EQ(of_a_user.of(100'001), 100'001U)
+      << "who runs the daemon has a reserve that is his alone";
 }
 
-TEST(Payers, RootAndTheDaemonPayForThemselvesWhateverTheFileSays) {
+TEST(Payers, NobodyPaysForRootAndTheDaemon) {
   Payers payers(kDaemon);
   payers.set({{1000, 0, UINT32_MAX}});
   EXPECT_EQ(payers.of(0), 0U);
   EXPECT_EQ(payers.of(kDaemon), kDaemon);
+  EXPECT_EQ(payers.of(1000), 1000U);
   EXPECT_EQ(payers.of(UINT32_MAX - 1), 1000U);
   EXPECT_EQ(payers.of(UINT32_MAX), UINT32_MAX);
+}
+
+TEST(Payers, WhoPaysForSomebodyPaysForHimself) {
+  Payers payers(kDaemon);
+  payers.set({{1000, 100'000, 65'536}, {100'001, 200'000, 65'536}});
+  EXPECT_EQ(payers.of(200'005), 100'001U);
+  EXPECT_EQ(payers.of(100'001), 100'001U);
+  EXPECT_EQ(payers.of(100'002), 1000U);
 }
 
 // What a uid has been charged is given back to the same account.

@@ -40,7 +40,8 @@ struct Pool {
     return at.ok() ? *at : FileRange{};
   }
   FakeMemory memory;
-  Quota quota{{}};
+  Payers payers;
+  Quota quota{{}, "quota_", "host", [this](uid_t uid) { return payers.of(uid); }};
   FileTable files{quota};
   SegmentPool segments;
 };
@@ -289,6 +290,27 @@ RC_GTEST_PROP(SegmentPool, PiecesAreAlignedApartInsideTheirOwnClassAndWithinTheL
   }
   for (const Piece& piece : pieces) pool.segments.free(piece.domain, piece.at, piece.bytes);
   RC_ASSERT(pool.segments.memory_bytes() == pool.segments.warm_bytes());
+}
+
+// Of these uids one has warm segments, and the others, whose account it is, too, have none.
+TEST(SegmentPool, WarmSegmentsOfAnAccountGoWhicheverUidHasThem) {
+  Pool pool({32 * kMiB, 32 * kMiB});
+  pool.payers.set({{1000, 100'000, 65'536}});
+  std::vector<AccessDomain> domains;
+  for (uid_t uid = 100'000; uid < 100'008; ++uid) domains.push_back({uid, uid, 0600});
+  std::vector<FileRange> kept;
+  for (const AccessDomain& domain : domains) {
+    if (kept.size() < 4) kept.push_back(pool.must(domain, 2 * kMiB));
+  }
+  const FileRange warm = pool.must(domains[7], 12 * kMiB);
+  pool.segments.free(domains[7], warm, 12 * kMiB);
+  EXPECT_EQ(pool.segments.warm_bytes(), 12 * kMiB);
+  const FileRange other = pool.must(kOther, 10 * kMiB);
+  EXPECT_EQ(pool.segments.warm_bytes(), 0U);
+  pool.segments.free(kOther, other, 10 * kMiB);
+  for (std::size_t i = 0; i < kept.size(); ++i) pool.segments.free(domains[i], kept[i], 2 * kMiB);
+  pool.segments.set_limits({32 * kMiB, 0});
+  EXPECT_EQ(pool.memory.live().files, 0U);
 }
 
 }  // namespace
