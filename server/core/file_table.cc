@@ -50,7 +50,10 @@ void FileTable::remove(FileId id) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.file) return;
   Living& living = *it->second.file;
-  if (living.may_be_revoked && !leaves_to_clients_) living.file.memory->revoke();
+  SharedMemory& memory = *living.file.memory;
+  if (living.may_be_revoked && !leaves_to_clients_ && !memory.may_be_written_elsewhere()) {
+    memory.revoke();
+  }
   dispose(living.file.domain.uid, std::move(living.file.memory));
   it->second.file.reset();
   if (it->second.pins == 0) entries_.erase(it);

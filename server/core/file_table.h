@@ -59,7 +59,8 @@ class FileTable {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
   absl::StatusOr<wire::FileId> add_charged(File&& file, Charge descriptor, Charge pages = {});
-  // Nobody may use it any more: it is revoked, but for the exceptions that follow.
+  // Nobody may use it any more: it is revoked, unless somebody can write it still, and with the
+  // exceptions that follow.
   void remove(wire::FileId id);
   // What is on a device may read it for as long as it likes.
   void never_revoke(wire::FileId id) { entries_.at(id).file->may_be_revoked = false; }

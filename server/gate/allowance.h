@@ -23,7 +23,7 @@ struct FrameRates {
   Rate resets{128, 512};
   Rate pings{100, 1'000};
   Rate settings{100, 1'000};
-  Rate window_updates{10'000, 20'000};
+  Rate window_updates{60'000, 120'000};  // gRPC makes up to three a call
   Rate other_frames{1'000, 10'000};
 };
 
@@ -39,7 +39,7 @@ inline constexpr FrameRates kUidFrameRates{.new_streams{100'000, 200'000},
                                            .resets{256, 2'048},
                                            .pings{6'400, 64'000},
                                            .settings{6'400, 64'000},
-                                           .window_updates{100'000, 400'000},
+                                           .window_updates{300'000, 600'000},
                                            .other_frames{10'000, 100'000}};
 
 // Full at first. What it is asked for after the last token was taken is not granted. `now` of a

@@ -22,6 +22,8 @@ enum class Flaw {
   kLeaksDescriptor,
   kNeverChanges,  // a client's page, where the daemon must
   kStaysOpen,     // can be written after such a change
+  kSeesNoWriter,
+  kSeesWriters,  // where there are none
   kNeverRevoked,
   kAlwaysRevoked,
 };

@@ -136,6 +136,23 @@ std::uint64_t bytes_of(int fd) {
   return ::fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_blocks) * 512 : 0;
 }
 
+void check_elsewhere(const SharedMemory& memory, Findings& findings) {
+  constexpr const char* kNone = "sees a writer where nobody can write it";
+  constexpr const char* kOne = "does not see who can write it";
+  findings.expect(!memory.may_be_written_elsewhere(), kNone);
+  {
+    auto reader = memory.export_fd(false);
+    const Mapped mapped(reader.ok() ? reader->get() : -1, PROT_READ);
+    findings.expect(!memory.may_be_written_elsewhere(), kNone);
+    auto writer = memory.export_fd(true);
+    findings.expect(memory.may_be_written_elsewhere(), kOne);
+    const Mapped written(writer.ok() ? writer->get() : -1, PROT_READ | PROT_WRITE);
+    if (writer.ok()) writer->reset();
+    findings.expect(memory.may_be_written_elsewhere(), kOne);
+  }
+  findings.expect(!memory.may_be_written_elsewhere(), kNone);
+}
+
 bool committed(const SharedMemory& memory) {
   const auto fd = memory.export_fd(false);
   return fd.ok() && bytes_of(fd->get()) >= kSize;
@@ -191,6 +208,7 @@ std::vector<std::string> violations_of(server::DeviceBackend& backend) {
     findings.expect((*memory)->data() == nullptr, "the daemon maps a segment");
     findings.expect(committed(**memory), "the bytes are not really there");
     check_file(**memory, findings);
+    check_elsewhere(**memory, findings);
   }
   for (const bool revoked : {true, false}) {
     auto memory = backend.create_segment(kSize);
@@ -211,6 +229,7 @@ std::vector<std::string> violations_of(server::PageSource& source) {
                     daemon_writes ? "the daemon cannot write its own page"
                                   : "the daemon can write a client's page");
     check_file(**memory, findings);
+    check_elsewhere(**memory, findings);
     const auto fd = (*memory)->export_fd(true);
     const bool seen = fd.ok() && ::pwrite(fd->get(), "x", 1, 100) == 1 && data != nullptr &&
                       data[100] == std::byte{'x'};

@@ -62,6 +62,8 @@ const Case kCases[] = {
     {"Change", Flaw::kNeverChanges, {"a change of the daemon's is not there"}},
     {"AfterChange", Flaw::kStaysOpen, {"after a change the daemon can write"}},
     {"Map", Flaw::kDaemonMapsAll, {"maps a segment", "write a client's page"}},
+    {"SeesNoWriter", Flaw::kSeesNoWriter, {"does not see who can write it"}},
+    {"SeesWriters", Flaw::kSeesWriters, {"sees a writer where nobody can write it"}},
     {"NeverRevoked", Flaw::kNeverRevoked, {"keeps the pages of what is nobody's"}},
     {"AlwaysRevoked", Flaw::kAlwaysRevoked, {"loses its pages with the daemon"}},
     {"Leak", Flaw::kLeaksDescriptor, {"left behind"}},

@@ -213,7 +213,7 @@ std::uint64_t blocks_of(const wire::UniqueFd& kept) {
 TEST(RemovedFiles, AreEmptyForWhoeverHasThemOpenUntilTheDaemonEnds) {
   Table table;
   const auto kept_of = [&](FileId id) {
-    auto fd = table.files.find(id)->memory->export_fd(true);
+    auto fd = table.files.find(id)->memory->export_fd(false);
     EXPECT_TRUE(fd.ok()) << fd.status();
     return *std::move(fd);
   };
@@ -232,6 +232,17 @@ TEST(RemovedFiles, AreEmptyForWhoeverHasThemOpenUntilTheDaemonEnds) {
   table.files.leave_to_clients();
   table.files.remove(at_the_end);
   EXPECT_GT(blocks_of(kept_at_the_end), 0U);
+  EXPECT_EQ(table.memory.live().files, 0U);
+}
+
+// Who writes a file can make whoever takes its pages wait.
+TEST(RemovedFiles, StayWithWhoeverCanWriteThem) {
+  Table table;
+  const FileId id = table.added();
+  const auto writer = table.files.find(id)->memory->export_fd(true);
+  ASSERT_TRUE(writer.ok());
+  table.files.remove(id);
+  EXPECT_GT(blocks_of(*writer), 0U);
   EXPECT_EQ(table.memory.live().files, 0U);
 }
 
