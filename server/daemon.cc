@@ -198,9 +198,10 @@ bool Daemon::program_replaced(wire::SessionId session) {
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
-  std::vector<Garbage> garbage;
+  std::vector<Garbage> garbage;  // boards among it, until all have been woken
   std::vector<HistoryEvent> events;
   {
+    const LateWakes wakes;
     const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
@@ -383,10 +384,11 @@ void Daemon::give_back_unused() {
   bool more = false;
   bool goes_on = false;
   with_broker([&](Broker& broker) {
-    broker.take_idle_slots(kLooksPerTurn);
+    if (!broker.looks_for_unused()) broker.take_idle_slots(kLooksPerTurn);
     goes_on = broker.looks_for_idle_slots();
-    const bool unused = !goes_on && broker.give_back_unused();
-    more = goes_on || unused || broker.added_slots() != 0;
+    const bool unused = !goes_on && broker.give_back_unused(kLooksPerTurn);
+    goes_on = goes_on || broker.looks_for_unused();
+    more = unused || goes_on || broker.added_slots() != 0;
   });
   if (more) watch_unused(goes_on ? kBetweenLooks : kUnusedLook);
 }

@@ -20,6 +20,7 @@
 #include "server/config/config.h"
 #include "server/config/directory.h"
 #include "server/core/broker.h"
+#include "server/core/late_wakes.h"
 #include "server/core/mechanism.h"
 #include "server/core/payers.h"
 #include "server/core/session_host.h"

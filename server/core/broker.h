@@ -155,7 +155,10 @@ class Broker {
   std::uint32_t take_idle_slots(std::size_t most_looks = ~std::size_t{0});
   bool looks_for_idle_slots() const { return idle_slots_after_ != wire::ArrayId{0}; }
   // Reclaimer's; every second.
-  bool give_back_unused() { return reclaimer_.give_back_unused(); }
+  bool give_back_unused(std::size_t most_looks = ~std::size_t{0}) {
+    return reclaimer_.give_back_unused(most_looks);
+  }
+  bool looks_for_unused() const { return reclaimer_.looks_for_unused(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
 
   // ---- For Control and Admin: `viewer` is who asks.

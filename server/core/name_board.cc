@@ -5,7 +5,7 @@
 
 #include "absl/hash/hash.h"
 #include "server/core/access.h"
-#include "wire/futex.h"
+#include "server/core/late_wakes.h"
 
 namespace memlease::server {
 namespace {
@@ -40,14 +40,14 @@ void NameBoard::happened(std::string_view key) {
   if (!file_) return;
   wire::HalfWord& count = counts_[place_of(key)];
   count.fetch_add(1);
-  wire::futex_wake_all(count);
+  wake_sleepers(count);
 }
 
 void NameBoard::wake_all() {
   if (!file_) return;
   for (std::size_t i = 0; i < kCounts; ++i) {
     counts_[i].fetch_add(1);
-    wire::futex_wake_all(counts_[i]);
+    wake_sleepers(counts_[i]);
   }
 }
 

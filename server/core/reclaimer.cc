@@ -1,7 +1,7 @@
 #include "server/core/reclaimer.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace memlease::server {
 
@@ -30,25 +30,35 @@ void Reclaimer::withdraw(Array& array) {
   detach_unused(array);
 }
 
-bool Reclaimer::give_back_unused() {
-  const Catalog::Ids& withdrawn = parts_.catalog.withdrawn();
-  const Catalog::Ids& replicas = parts_.catalog.replicas();
-  std::vector<ArrayId> ids(withdrawn.begin(), withdrawn.end());
-  ids.insert(ids.end(), replicas.begin(), replicas.end());
-  bool more = false;
-  for (const ArrayId id : ids) {
-    Array* array = parts_.catalog.find(id);
-    if (array == nullptr) continue;  // with its home
+Array* Reclaimer::first_to_look_at_after(ArrayId id) const {
+  ArrayId first{0};
+  for (const Catalog::Ids* ids : {&parts_.catalog.withdrawn(), &parts_.catalog.replicas()}) {
+    const auto next = ids->upper_bound(id);
+    if (next != ids->end() && (first == ArrayId{0} || *next < first)) first = *next;
+  }
+  return parts_.catalog.find(first);
+}
+
+bool Reclaimer::give_back_unused(std::size_t most_looks) {
+  ArrayId after = std::exchange(unused_after_, ArrayId{0});
+  for (std::size_t looks = 0;;) {
+    Array* const array = first_to_look_at_after(after);
+    if (array == nullptr) break;
+    if (looks >= most_looks) {
+      unused_after_ = after;
+      return true;
+    }
+    after = array->id;
+    looks += looks_at(*array);
     if (array->withdrawn) {
       detach_unused(*array);
     } else if (array->members.empty() && parts_.replicas.home_has_all(*array)) {
       parts_.recorder.let_go(*array, "nobody has it open, and its home has what it has");
       withdraw(*array);
     }
-    // A replica may be left by a call or a death that nobody tells of.
-    more = more || parts_.catalog.find(id) != nullptr;
   }
-  return more;
+  // A replica may be left by a call or a death that nobody tells of.
+  return !parts_.catalog.withdrawn().empty() || !parts_.catalog.replicas().empty();
 }
 
 namespace {

@@ -41,14 +41,19 @@ class Reclaimer {
   // What no call tells of. Members of withdrawn arrays on the host that hold nothing any more are
   // none from now on: the end of a lease calls nobody. (What a device has open its process closes
   // first, and then says so.) Replicas that nobody has open go once their home has all they have.
-  // True while there may be more to look for.
-  bool give_back_unused();
+  // True while there may be more to look for. After so many looks (looks_at()) the round goes on
+  // with the next call.
+  bool give_back_unused(std::size_t most_looks);
+  bool looks_for_unused() const { return unused_after_ != wire::ArrayId{0}; }
 
  private:
+  // That is withdrawn, or a replica; nullptr: there is none with a higher number.
+  Array* first_to_look_at_after(wire::ArrayId id) const;
   void detach_unused(Array& array);
   void destroy_if_unused(Array& array);
 
   const Parts parts_;
+  wire::ArrayId unused_after_{0};  // where the round goes on; 0: none is under way
 };
 
 }  // namespace memlease::server

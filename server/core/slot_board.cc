@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "wire/futex.h"
+#include "server/core/late_wakes.h"
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::server {
@@ -19,7 +19,7 @@ namespace {
 
 void announce(BoardRecord& board) {
   if (!leaves_out("count the change")) board.event_count.fetch_add(1);
-  wire::futex_wake_all(board.event_count);
+  wake_sleepers(board.event_count);
 }
 
 // Entries of other chunks are used once all of the first one are.

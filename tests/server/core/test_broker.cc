@@ -315,6 +315,37 @@ TEST(Broker, AnOpenTooManyStopsNobodyAndEndsWithItsSession) {
   EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
 }
 
+// However many there are, nobody waits long for a look at them.
+TEST(Broker, WithdrawnArraysAreLookedAtInTurns) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1000);
+  std::vector<wire::HalfWord*> holds;
+  for (const char* name : {"a", "b", "c"}) {
+    const auto id = world.create(owner, spec_of(name));
+    world.open(reader, name);
+    holds.push_back(&world.subscribe(reader, id).holds()[0]);
+    holds.back()->store(1);
+    ASSERT_TRUE(world.broker.withdraw(peer_of(1000), name).ok());
+  }
+  const auto turns = [&] {
+    int calls = 0;
+    do {
+      EXPECT_TRUE(world.broker.give_back_unused(1));
+      ++calls;
+    } while (world.broker.looks_for_unused());
+    return calls;
+  };
+  EXPECT_EQ(turns(), 3) << "and the third one has seen the end";
+  holds[0]->store(0);
+  holds[2]->store(0);
+  turns();
+  EXPECT_EQ(world.broker.catalog().size(), 1U);
+  holds[1]->store(0);
+  EXPECT_FALSE(world.broker.give_back_unused(1));
+  EXPECT_EQ(world.broker.catalog().size(), 0U);
+}
+
 // The end of a lease calls nobody.
 TEST(Broker, AWithdrawnArrayGoesOnceItsLastHoldHasEvenWithoutACall) {
   BrokerWorld world;
