@@ -1,5 +1,8 @@
 // Arrays on a device whose work goes on after the call: who may leave, who may write, and what
 // stays for as long as somebody has it open.
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <string>
 
 #include "gmock/gmock.h"
@@ -278,6 +281,25 @@ TEST_F(BrokerDevices, ADeadReadersReadsAreOver) {
   EXPECT_EQ(event.complete.load(), 2U) << "its work may go on";
   world.broker.exited(reader.id);
   EXPECT_EQ(event.complete.load(), 3U);
+}
+
+// A stream may wait for one of its events for longer.
+TEST_F(BrokerDevices, ADeadReadersPageWithEventsStaysWithWhoeverHasItOpen) {
+  Session& keeper = world.connect(1000);
+  Session& reader = world.connect(1000);
+  const auto id = create(keeper, "a");
+  world.open(reader, "a");
+  const auto subscribed = world.broker.subscribe(reader, id);
+  ASSERT_TRUE(subscribed.ok());
+  auto grant = world.broker.fetch_file(reader.id, subscribed->row.file);
+  ASSERT_TRUE(grant.ok());
+  const std::string path = "/proc/self/fd/" + std::to_string(grant->fd.get());
+  const wire::UniqueFd of_reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  grant->fd.reset();
+  world.broker.exited(reader.id);
+  struct stat info{};
+  ASSERT_EQ(::fstat(of_reader.get(), &info), 0);
+  EXPECT_GT(info.st_blocks, 0);
 }
 
 // The daemon does not see whether the driver has let go.
