@@ -5,9 +5,6 @@
 
 #include <cstdlib>
 
-#include "fmt/format.h"
-#include "wire/unique_fd.h"
-
 namespace memlease::server {
 
 void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionRef<void()> change) {
@@ -18,10 +15,9 @@ void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionR
 
 // A lease for reading is not given where somebody has the file open for writing, which a memfd's
 // own descriptor does not count as: fcntl(2), F_SETLEASE. It goes with the descriptor.
-bool may_be_written_elsewhere(int fd) {
-  const wire::UniqueFd reader(
-      open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC));
-  return !reader || fcntl(reader.get(), F_SETLEASE, F_RDLCK) != 0;
+bool SharedMemory::may_be_written_elsewhere() const {
+  const auto reader = export_fd(false);
+  return !reader.ok() || fcntl(reader->get(), F_SETLEASE, F_RDLCK) != 0;
 }
 
 // The seals are against other sizes; pages may go.

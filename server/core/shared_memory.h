@@ -29,7 +29,7 @@ class SharedMemory {
   virtual void change(absl::FunctionRef<void()> change) { change(); }
   // Somebody beside the daemon has it open, or mapped, so that he can write it; or nobody can tell.
   // Does not block.
-  virtual bool may_be_written_elsewhere() const { return true; }
+  virtual bool may_be_written_elsewhere() const;
   // Nobody may use it any more: destroying it then takes its pages from whoever has kept a
   // descriptor or a mapping, who finds zeros there, in pages of his own. Only where nobody can
   // write it, since who writes a file can make that wait for as long as he likes.
@@ -39,8 +39,7 @@ class SharedMemory {
 // For a SharedMemory that is mapped for reading: lets `change` write it.
 void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionRef<void()> change);
 
-// What these promise, for a memfd, whose own descriptor `fd` is.
-bool may_be_written_elsewhere(int fd);
+// What revoke() promises, for a memfd.
 void take_pages(int fd, std::uint64_t size_bytes);
 
 }  // namespace memlease::server

@@ -63,9 +63,6 @@ class Memfd : public SharedMemory {
   void change(absl::FunctionRef<void()> change) override {
     read_only_ ? change_read_only(data_, size_bytes_, change) : change();
   }
-  bool may_be_written_elsewhere() const override {
-    return server::may_be_written_elsewhere(fd_.get());
-  }
   void revoke() override { is_revoked_ = true; }
 
   absl::Status map(bool writable) {

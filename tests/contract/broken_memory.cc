@@ -40,7 +40,7 @@ class BrokenFile : public server::SharedMemory {
   }
   bool may_be_written_elsewhere() const override {
     if (flaw_ == Flaw::kSeesNoWriter) return false;
-    return flaw_ == Flaw::kSeesWriters || server::may_be_written_elsewhere(fd_.get());
+    return flaw_ == Flaw::kSeesWriters || SharedMemory::may_be_written_elsewhere();
   }
   void revoke() override { is_revoked_ = flaw_ != Flaw::kNeverRevoked; }
   absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const override {

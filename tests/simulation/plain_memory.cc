@@ -25,6 +25,8 @@ class PlainMemory::Opened final : public SharedMemory {
     memory_.last_export_ = {file_, writable};
     return wire::UniqueFd();
   }
+  // As if nobody could, so that a run fails where somebody needs what has gone.
+  bool may_be_written_elsewhere() const override { return false; }
   void revoke() override { is_revoked_ = true; }
 
  private:

@@ -40,9 +40,6 @@ class CountedMemfd : public server::SharedMemory {
   void change(absl::FunctionRef<void()> change) override {
     read_only_ ? server::change_read_only(data_, size_bytes_, change) : change();
   }
-  bool may_be_written_elsewhere() const override {
-    return server::may_be_written_elsewhere(fd_.get());
-  }
   void revoke() override { is_revoked_ = true; }
 
   absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
