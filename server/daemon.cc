@@ -33,6 +33,8 @@ constexpr std::chrono::milliseconds kBetweenEnds{1};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
+// Whether somebody can still write what has gone, and is kept for that.
+constexpr std::chrono::milliseconds kKeptLook{100};
 constexpr std::size_t kLooksPerTurn = 4096;  // about a millisecond
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kLogPeriod{10};
@@ -163,9 +165,10 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   return opened;
 }
 
-absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::FileId file) {
+absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::FileId file,
+                                             bool writable) {
   const wire::MutexLock lock(mutex_);
-  return broker_.fetch_file(session, file);
+  return broker_.fetch_file(session, file, writable);
 }
 
 bool Daemon::hang_up(wire::SessionId session, Farewell farewell) {
@@ -198,6 +201,7 @@ bool Daemon::program_replaced(wire::SessionId session) {
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
+  bool keeps_files = false;
   std::vector<Garbage> garbage;  // boards among it, until all have been woken
   std::vector<HistoryEvent> events;
   {
@@ -209,11 +213,13 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     events = unannounced(broker_.history(), announced_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
+    keeps_files = broker_.keeps_files() && !std::exchange(kept_look_is_due_, true);
   }
   for (auto& [payer, memory] : garbage) disposer_.dispose(payer, std::move(memory));
   if (status_changes) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
+  if (keeps_files) loop_.post([this] { watch_unused(kKeptLook); });
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
   if (!events.empty()) announce(events);
 }
@@ -383,7 +389,8 @@ void Daemon::give_back_unused() {
   unused_timer_ = {};
   bool more = false;
   bool goes_on = false;
-  with_broker([&](Broker& broker) {
+  with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    kept_look_is_due_ = false;
     if (!broker.looks_for_unused()) broker.take_idle_slots(kLooksPerTurn);
     goes_on = broker.looks_for_idle_slots();
     const bool unused = !goes_on && broker.give_back_unused(kLooksPerTurn);

@@ -72,7 +72,8 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   // SessionHost, on the loop's thread.
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) override;
-  absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
+  absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file,
+                                       bool writable) override;
   bool hang_up(wire::SessionId session, Farewell farewell) override;
   bool program_replaced(wire::SessionId session) override;
   void exited(wire::SessionId session) override;
@@ -144,7 +145,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   Config config_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch memory_watch_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch huge_pages_watch_ ABSL_GUARDED_BY(mutex_);
-  bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
+  bool kept_look_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // watch_unused() will be called
+  bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;     // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
   std::vector<Garbage> garbage_ ABSL_GUARDED_BY(mutex_);
   Disposer disposer_;

@@ -112,7 +112,10 @@ struct PayloadWriter {
     out.text(f.daemon_version, kMaxVersionTextBytes);
   }
   void operator()(const FetchFrame& f) {
-    for (const FileId file : f.files) out.number(to_int(file));
+    for (const FetchFrame::File& wanted : f.files) {
+      out.number(to_int(wanted.file));
+      out.number(std::uint8_t{wanted.writable});
+    }
   }
   void operator()(const FileFrame& f) {
     for (const FileFrame::File& file : f.files) {
@@ -177,6 +180,13 @@ std::optional<Payload> read_files(Reader& in, Read read) {
   return f;
 }
 
+std::optional<FetchFrame::File> read_wanted(Reader& in) {
+  const auto id = read_file_id(in);
+  const auto writable = in.number<std::uint8_t>();
+  if (!id || writable > 1) return std::nullopt;
+  return FetchFrame::File{*id, writable == 1};
+}
+
 std::optional<FileFrame::File> read_file(Reader& in) {
   const auto id = read_file_id(in);
   const auto kind = in.number<std::uint32_t>();
@@ -212,7 +222,7 @@ std::optional<Payload> read_payload(FrameType type, Reader& in) {
     case FrameType::kWelcome:
       return read_welcome(in);
     case FrameType::kFetch:
-      return read_files<FetchFrame>(in, read_file_id);
+      return read_files<FetchFrame>(in, read_wanted);
     case FrameType::kFile:
       return read_files<FileFrame>(in, read_file);
     case FrameType::kBye:

@@ -79,9 +79,15 @@ struct WelcomeFrame {
   friend bool operator==(const WelcomeFrame&, const WelcomeFrame&) = default;
 };
 // 1 to kMaxFetchedFiles. The first one is what is asked for: without it the answer is ERROR. The
-// others come along where they can be had.
+// others come along where they can be had. A segment is writable where that is asked for, and may
+// be had; with other files it says nothing.
 struct FetchFrame {
-  std::vector<FileId> files{FileId{1}};
+  struct File {
+    FileId file{1};
+    bool writable = false;
+    friend bool operator==(const File&, const File&) = default;
+  };
+  std::vector<File> files = std::vector<File>(1);
   friend bool operator==(const FetchFrame&, const FetchFrame&) = default;
 };
 // Those of a FETCH that are given, in its order; each with a descriptor, in the same order.

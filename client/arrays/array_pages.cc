@@ -24,7 +24,7 @@ bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
 }
 
 // A device's are no files.
-void add_slots(const OpenAnswer& answer, Access access, std::vector<MappingCache::Wanted>& files) {
+void add_slots(const OpenAnswer& answer, Access access, std::vector<WantedFile>& files) {
   if (!wire::is_host(answer.spec)) return;
   for (const FileRange& at : answer.slots) files.push_back({at.file, access});
 }
@@ -32,7 +32,7 @@ void add_slots(const OpenAnswer& answer, Access access, std::vector<MappingCache
 }  // namespace
 
 ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck interrupt) {
-  std::vector<MappingCache::Wanted> files = {{answer.board_record.file}};
+  std::vector<WantedFile> files = {{answer.board_record.file}};
   if (answer.subscribed) {
     files.push_back({answer.subscribed->row.file});
     files.push_back({answer.writer.file});
@@ -43,7 +43,7 @@ ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck i
 
 ArrayPages::Brought ArrayPages::bring_to_write(const OpenAnswer& answer, RowRef own, RowRef from,
                                                InterruptCheck interrupt) {
-  std::vector<MappingCache::Wanted> files = {{own.file}};
+  std::vector<WantedFile> files = {{own.file}};
   if (from.file != wire::FileId{0}) files.push_back({from.file});
   add_slots(answer, Access::kWrite, files);
   return mappings_.bring(files, interrupt);
@@ -104,6 +104,17 @@ absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& a
     slots.push_back({segment->ranges().get(), at.offset});
   }
   return slots;
+}
+
+void ArrayPages::unmap_slots() {
+  std::vector<std::shared_ptr<Mapping>> segments;  // end without the lock
+  const wire::MutexLock lock(mutex_);
+  segments.swap(written_);
+  const auto is_segment = [](const auto& one) { return one.second->kind() == FileKind::kSegment; };
+  for (auto& one : mapped_) {
+    if (is_segment(one)) segments.push_back(one.second);
+  }
+  mapped_.erase(std::remove_if(mapped_.begin(), mapped_.end(), is_segment), mapped_.end());
 }
 
 absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units,

@@ -49,6 +49,8 @@ class ArrayPages final : public RowResolver {
   // Maps the slots of a host array.
   absl::StatusOr<std::vector<SlotPlace>> map_slots(const OpenAnswer& answer, Access access,
                                                    InterruptCheck interrupt);
+  // Nobody has a slot of the array, or will have one.
+  void unmap_slots() ABSL_LOCKS_EXCLUDED(mutex_);
   // Of map_board().
   const wire::BoardRecord& board() const { return *board_; }
 

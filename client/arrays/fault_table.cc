@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace memlease::internal {
 namespace {
@@ -31,9 +32,9 @@ void FaultTable::add(Array& array) {
   taken_entries.fetch_sub(1);
 }
 
-void FaultTable::remove(const Array& array) {
+void FaultTable::remove(Array& array) {
   if (array.entry_ == kNone) return;
-  entries[array.entry_].store(nullptr);
+  entries[std::exchange(array.entry_, kNone)].store(nullptr);
   taken_entries.fetch_sub(1);
 }
 

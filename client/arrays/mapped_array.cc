@@ -88,10 +88,11 @@ bool MappedArray::only_slot_is_empty() {
   return writer != nullptr && wire::only_slot_is_empty(*writer, 1);
 }
 
-GpuUse MappedArray::take_gpu_use() {
+GpuUse MappedArray::end_use_of_slots() {
   GpuUse use = gpu_ == nullptr ? GpuUse() : gpu_->take_use();
   OpenMemory open = slot_pages_.take_open();
   use.memory.insert(use.memory.end(), open.begin(), open.end());
+  slot_pages_.unmap(pages_);
   return use;
 }
 

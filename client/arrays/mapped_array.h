@@ -116,8 +116,9 @@ class MappedArray {
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
-  // What is open of a GPU's, and registered for GPUs, to be closed: nobody uses the array any more.
-  GpuUse take_gpu_use();
+  // Nobody uses the array any more: unmaps its slots. What is open of a GPU's, and registered for
+  // GPUs, is to be closed.
+  GpuUse end_use_of_slots();
 
   const std::shared_ptr<ArrayOwner> owner_;
   Session& session_;

@@ -36,7 +36,7 @@ OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
   if (forked() || left()) return;
-  owner_->depart({answer_.id, membership_.opens()}, take_gpu_use());
+  owner_->depart({answer_.id, membership_.opens()}, end_use_of_slots());
 }
 
 absl::Status OpenArray::usable() const {
@@ -298,10 +298,12 @@ bool OpenArray::may_leave() {
   return reader == nullptr || !reader->holds_any();
 }
 
+// The slots are unmapped before the daemon is told, which counts what somebody can still write.
 absl::Status OpenArray::leave(std::uint32_t opens, std::vector<Departure>& departures,
                               InterruptCheck interrupt) {
   auto interrupted = host_wait_work(interrupt);
-  GpuUse use = take_gpu_use();
+  FaultTable::remove(*this);
+  GpuUse use = end_use_of_slots();
   if (interrupted.ok()) {
     owner_->end_use(std::move(use));
     departures.push_back({answer_.id, opens});

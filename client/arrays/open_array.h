@@ -118,9 +118,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // The same for a caller that closes many, as leave_if_due().
   absl::Status close_handle(std::vector<Departure>& departures, InterruptCheck interrupt);
   // It is closed or withdrawn, or what this process wrote has been lost with its GPU.
-  bool ending() const {
-    return closed() || lost() || (board().writer.load() & wire::kWriterWithdrawn) != 0;
-  }
+  bool ending() const { return closed() || lost() || withdrawn(); }
   // Gives rows and ownership back, or when the last lease and pin has gone; adds to `departures`
   // what is to be told to the daemon at once.
   void close(std::vector<Departure>& departures);

@@ -127,6 +127,14 @@ void SlotPages::close(AddedSlots::Memory gone) {
   if (gpu_ != nullptr) gpu_->close_gone(std::move(gone));
 }
 
+void SlotPages::unmap(ArrayPages& pages) {
+  if (gpu_ != nullptr) return;
+  pages.unmap_slots();
+  for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
+    if (added != nullptr) close(added->forget_all());
+  }
+}
+
 OpenMemory SlotPages::take_open() {
   OpenMemory memory = forget_registered(0);
   if (gpu_ == nullptr) return memory;

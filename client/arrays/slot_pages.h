@@ -75,8 +75,9 @@ class SlotPages {
   RegisteredBytes begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
                              Importer& importer, bool& refused);
 
-  // What a device's added slots keep open, and what is registered of the host's. Nobody uses them
-  // any more.
+  // Nobody has a slot, or will have one: unmaps the host's.
+  void unmap(ArrayPages& pages);
+  // What a device's added slots keep open, and what is registered of the host's, likewise.
   OpenMemory take_open();
 
   // In a write of the slot, to which the lease has `data`: from here on a write to the pages that

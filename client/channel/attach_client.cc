@@ -45,16 +45,16 @@ absl::Status forked() {
 }
 
 // An answer for each file that was asked for; none if the reply is no answer to that.
-std::vector<SharedFile> answers_in(Reply& reply, std::span<const wire::FileId> asked) {
+std::vector<SharedFile> answers_in(Reply& reply, std::span<const WantedFile> asked) {
   const auto* answer = std::get_if<wire::FileFrame>(&reply.frame.payload);
-  if (answer == nullptr || answer->files.front().file != asked.front()) return {};
+  if (answer == nullptr || answer->files.front().file != asked.front().file) return {};
   const std::size_t given = answer->files.size();
   if (reply.fds_lost ? reply.fds.size() >= given : reply.fds.size() != given) return {};
   std::vector<SharedFile> answers(asked.size());
   std::size_t at = 0;
   for (std::size_t i = 0; i < given; ++i, ++at) {
     const auto& file = answer->files[i];
-    while (at < asked.size() && asked[at] != file.file) ++at;
+    while (at < asked.size() && asked[at].file != file.file) ++at;
     if (at == asked.size()) return {};
     if (i >= reply.fds.size()) continue;
     answers[at] = {std::move(reply.fds[i]), file.kind, file.size_bytes, file.writable};
@@ -93,7 +93,7 @@ AttachClient::AttachClient(std::unique_ptr<AttachSocket> socket, std::string pat
 
 AttachClient::~AttachClient() { AttachClient::goodbye(); }
 
-absl::StatusOr<std::vector<SharedFile>> AttachClient::fetch_all(std::span<const wire::FileId> files,
+absl::StatusOr<std::vector<SharedFile>> AttachClient::fetch_all(std::span<const WantedFile> files,
                                                                 InterruptCheck interrupt) {
   wire::expect_no_mutex_held("the fetch of files from the daemon");
   const wire::NotCancelled whole;  // who comes next would take the answer for its own
@@ -141,7 +141,7 @@ void AttachClient::end_fetch() {
   idle_.notify_all();
 }
 
-absl::StatusOr<std::vector<SharedFile>> AttachClient::ask(std::span<const wire::FileId> files,
+absl::StatusOr<std::vector<SharedFile>> AttachClient::ask(std::span<const WantedFile> files,
                                                           InterruptCheck interrupt) {
   if (unanswered_) {  // nobody waits for that answer any more
     if (auto other = await_answer(interrupt); !other.ok()) return other.status();
@@ -150,7 +150,10 @@ absl::StatusOr<std::vector<SharedFile>> AttachClient::ask(std::span<const wire::
   unanswered_ = true;
   answer_due_ = in(kAnswerTimeout);
   // If this fails, what the daemon said before it closed the connection says more than errno.
-  const wire::FetchFrame fetch{{files.begin(), files.end()}};
+  wire::FetchFrame fetch{{}};
+  for (const WantedFile& wanted : files) {
+    fetch.files.push_back({wanted.file, wanted.access == Access::kWrite});
+  }
   wire::send_frame(socket_->get(), wire::encode_frame({request_id, fetch}, welcome_.protocol));
   auto reply = await_answer(interrupt);
   if (!reply.ok()) return reply.status();
@@ -164,7 +167,8 @@ absl::StatusOr<std::vector<SharedFile>> AttachClient::ask(std::span<const wire::
   }
   auto answers = answers_in(*reply, files);
   if (answers.empty()) {
-    return lost(fmt::format("it answered FETCH of file {} by another {}", to_int(files.front()),
+    return lost(fmt::format("it answered FETCH of file {} by another {}",
+                            to_int(files.front().file),
                             wire::name_of(wire::type_of(reply->frame))));
   }
   return answers;

@@ -53,7 +53,7 @@ class AttachClient : public FileSource {
   // what the daemon said last; then DaemonLost for ever. Closed after goodbye(). An answer may take
   // 10 s. One that nobody waits for any more is thrown away by the next fetch or alive(); until
   // then this process is one of the few of its user that the daemon lets leave an answer unread.
-  absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const wire::FileId> files,
+  absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const WantedFile> files,
                                                     InterruptCheck interrupt) override;
   bool alive() override;
   bool watch_end() override { return end_watch_.watch(); }
@@ -70,7 +70,7 @@ class AttachClient : public FileSource {
   // Sets fetching_ for this thread once no other fetches; or why it cannot.
   absl::Status begin_fetch(InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
   void end_fetch() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::vector<SharedFile>> ask(std::span<const wire::FileId> files,
+  absl::StatusOr<std::vector<SharedFile>> ask(std::span<const WantedFile> files,
                                               InterruptCheck interrupt);
   // The answer to the last request, whoever has sent it.
   absl::StatusOr<Reply> await_answer(InterruptCheck interrupt);

@@ -80,13 +80,14 @@ absl::Status show_status(const Connection& daemon, const Options& options) {
        {"array_bytes", "Arrays' bytes"},
        {"memory_bytes", "Memory taken"},
        {"warm_bytes", "Memory kept warm"},
+       {"kept_bytes", "Memory kept open"},
        {"memory_limit_bytes", "Memory limit"},
        {"huge_pages", "Huge pages"}},
       {{reply->version(), std::int64_t{reply->pid()}, reply->directory(),
         absl::BytesToHexString(reply->incarnation()), Duration{reply->uptime_ms()},
         reply->draining(), std::uint64_t{reply->arrays()}, std::uint64_t{reply->sessions()},
         Bytes{reply->array_bytes()}, Bytes{reply->memory_bytes()}, Bytes{reply->warm_bytes()},
-        Limit{reply->memory_limit_bytes()}, reply->huge_pages()}}};
+        Bytes{reply->kept_bytes()}, Limit{reply->memory_limit_bytes()}, reply->huge_pages()}}};
   Table quotas{"quotas",
                {{"uid", "USER"},
                 {"bytes", "BYTES"},

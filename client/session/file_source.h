@@ -17,6 +17,15 @@
 
 namespace memlease::internal {
 
+// What a segment is had for. Who reads cannot write, though he may write the array.
+enum class Access : bool { kRead, kWrite };
+
+// With other kinds than segments the access says nothing.
+struct WantedFile {
+  wire::FileId file{0};
+  Access access = Access::kRead;
+};
+
 struct SharedFile {
   wire::UniqueFd fd;
   wire::FileKind kind = wire::FileKind::kSegment;
@@ -35,10 +44,11 @@ class FileSource {
   // not answer, kOutOfMemory if this process has no descriptor free, or what `interrupt` says, and
   // all of these may be asked again later; kBusy where the interrupt check of a fetch itself needs
   // a file.
-  virtual absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const wire::FileId> files,
+  virtual absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const WantedFile> files,
                                                             InterruptCheck interrupt) = 0;
   // Of one file.
-  absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt = kNoInterrupts) {
+  absl::StatusOr<SharedFile> fetch(const WantedFile& file,
+                                   InterruptCheck interrupt = kNoInterrupts) {
     auto fetched = fetch_all({&file, 1}, interrupt);
     if (!fetched.ok()) return fetched.status();
     return std::move(fetched->front());

@@ -113,7 +113,7 @@ std::shared_ptr<Mapping> MappingCache::publish(Key key, std::shared_ptr<Mapping>
   return mapped;
 }
 
-absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::map(const Wanted& wanted,
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::map(const WantedFile& wanted,
                                                            SharedFile shared) {
   if (wanted.access == Access::kWrite && !shared.writable) {
     return wire::make_error(ErrorCode::kDenied,
@@ -122,28 +122,25 @@ absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::map(const Wanted& wanted,
                                         to_int(wanted.file)),
                             "Its owner must create the array with a mode such as 0660.");
   }
-  if (shared.kind == FileKind::kSegment && wanted.access == Access::kRead) shared.writable = false;
   auto mapped = Mapping::map(std::move(shared), windows_);
   if (!mapped.ok()) return mapped.status();
   return publish(key_of(wanted), *std::move(mapped));
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> MappingCache::bring(
-    std::span<const Wanted> files, InterruptCheck interrupt) {
+    std::span<const WantedFile> files, InterruptCheck interrupt) {
   std::vector<std::shared_ptr<Mapping>> mappings;
-  std::vector<Wanted> missing;
-  std::vector<FileId> asked;
-  for (const Wanted& wanted : files) {
+  std::vector<WantedFile> missing;
+  for (const WantedFile& wanted : files) {
     if (auto known = find(key_of(wanted))) {
       mappings.push_back(std::move(known));
-    } else if (asked.size() < kMaxFetchedFiles &&
-               std::ranges::find(asked, wanted.file) == asked.end()) {
+    } else if (missing.size() < kMaxFetchedFiles &&
+               std::ranges::find(missing, wanted.file, &WantedFile::file) == missing.end()) {
       missing.push_back(wanted);
-      asked.push_back(wanted.file);
     }
   }
-  if (asked.empty()) return mappings;
-  auto fetched = source_.fetch_all(asked, interrupt);
+  if (missing.empty()) return mappings;
+  auto fetched = source_.fetch_all(missing, interrupt);
   if (wire::code_of(fetched.status()) == ErrorCode::kNotFound) return mappings;
   if (!fetched.ok()) return fetched.status();
   for (std::size_t i = 0; i < missing.size(); ++i) {
@@ -158,10 +155,10 @@ absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> MappingCache::bring(
 absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, FileKind kind,
                                                            InterruptCheck interrupt,
                                                            Access access) {
-  const Wanted wanted{file, access};
+  const WantedFile wanted{file, access};
   std::shared_ptr<Mapping> mapping = find(key_of(wanted));
   if (mapping == nullptr) {
-    auto shared = source_.fetch(file, interrupt);
+    auto shared = source_.fetch(wanted, interrupt);
     if (!shared.ok()) return shared.status();
     auto mapped = map(wanted, *std::move(shared));
     if (!mapped.ok()) return mapped.status();

@@ -19,9 +19,6 @@
 
 namespace memlease::internal {
 
-// What a segment is mapped for. Who reads cannot write by mistake, though he may write the array.
-enum class Access : bool { kRead, kWrite };
-
 // A mapped file. Not inherited over fork(2): the addresses of arrays' bytes stay out of use in the
 // child, so that a view of the parent's faults there whatever the child maps. A segment has ranges
 // of addresses, the pages of another process stand in a window.
@@ -65,25 +62,21 @@ class MappingCache {
                                                InterruptCheck interrupt,
                                                Access access = Access::kRead);
 
-  struct Wanted {
-    wire::FileId file{0};
-    Access access = Access::kRead;
-  };
   // What get() would ask the daemon for one by one, by one request, and wire::kMaxFetchedFiles at
   // most: get() finds the files while the caller keeps what this returns. Those that are not to be
   // had are left out, and with the first of them all: get() says why.
-  absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(std::span<const Wanted> files,
+  absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(std::span<const WantedFile> files,
                                                               InterruptCheck interrupt);
 
  private:
   // A file with an access.
   using Key = std::uint64_t;
-  static Key key_of(const Wanted& wanted) {
+  static Key key_of(const WantedFile& wanted) {
     return Key{to_int(wanted.file)} * 2 + (wanted.access == Access::kWrite ? 1 : 0);
   }
   std::shared_ptr<Mapping> find(Key key);
   std::shared_ptr<Mapping> publish(Key key, std::shared_ptr<Mapping> mapped);
-  absl::StatusOr<std::shared_ptr<Mapping>> map(const Wanted& wanted, SharedFile shared);
+  absl::StatusOr<std::shared_ptr<Mapping>> map(const WantedFile& wanted, SharedFile shared);
 
   FileSource& source_;
   const std::shared_ptr<PeerWindows> windows_;

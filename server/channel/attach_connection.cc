@@ -244,8 +244,8 @@ bool AttachConnection::on_fetch(std::uint32_t request_id, const wire::FetchFrame
   wire::FileFrame given{{}};
   std::vector<FileGrant> grants;
   std::vector<int> fds;
-  for (const wire::FileId file : fetch.files) {
-    auto grant = host_->fetch_file(*session_, file);
+  for (const auto& [file, writable] : fetch.files) {
+    auto grant = host_->fetch_file(*session_, file, writable);
     if (!grant.ok()) {
       if (grants.empty()) return answer(request_id, wire::to_error_frame(grant.status()));
       continue;

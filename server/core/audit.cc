@@ -19,6 +19,7 @@ class Auditor {
     add_pages();
     add_arrays();
     add_sessions();
+    add_kept();
     add_connections();
     check_places();
     check_files();
@@ -82,6 +83,7 @@ class Auditor {
   void check_charges(const Array& array, const Device& device);
   void add_sessions();
   void add_rows(const Session& session);
+  void add_kept();
   void add_connections();
   void check_places();
   void check_files();
@@ -266,6 +268,19 @@ void Auditor::add_rows(const Session& session) {
       add(at, row_class.domain, row_class.kind, row_class.slots);
     }
   }
+}
+
+void Auditor::add_kept() {
+  std::uint64_t segment_bytes = 0;
+  for (const auto& [payer, kept] : broker_.files_.kept_) {
+    for (const auto& gone : kept) {
+      for (const Charge* charge : {&gone->descriptor, &gone->pages, &gone->bytes}) count(*charge);
+      segment_bytes += FileTable::segment_bytes(*gone);
+    }
+  }
+  audit_.require(segment_bytes == broker_.files_.kept_bytes_,
+                 "{} bytes of segments that have gone are in the books, and {} are kept",
+                 broker_.files_.kept_bytes_, segment_bytes);
 }
 
 void Auditor::add_connections() {

@@ -104,10 +104,10 @@ SessionId Broker::next_session() {
   return SessionId{last_session_};
 }
 
-absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) {
+absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file, bool writable) {
   const Session* session = sessions_.find(id);
   assert(session != nullptr);
-  return files_.grant(file, session->peer, id);
+  return files_.grant(file, session->peer, id, writable);
 }
 
 // Hang-up revokes what needs a call; its rows and its ownership stand until the process has exited,

@@ -71,7 +71,8 @@ class Broker {
 
   // ---- Sessions (called for the attach channel).
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
-  absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file);
+  absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file,
+                                       bool writable = false);
   // True if exited() is still awaited.
   bool hang_up(wire::SessionId id, Farewell farewell);
   void exited(wire::SessionId id);
@@ -156,10 +157,13 @@ class Broker {
   bool looks_for_idle_slots() const { return idle_slots_after_ != wire::ArrayId{0}; }
   // Reclaimer's; every second.
   bool give_back_unused(std::size_t most_looks = ~std::size_t{0}) {
+    files_.look_at_kept();
     return reclaimer_.give_back_unused(most_looks);
   }
   bool looks_for_unused() const { return reclaimer_.looks_for_unused(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
+  // Files that have gone stay, as somebody can write them: give_back_unused() looks again.
+  bool keeps_files() const { return files_.keeps_any(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
   // A replica's name: kBusy while its home lacks what it has.

@@ -17,7 +17,9 @@ DeviceFigures memory_of(const Device& device) {
   figures.memory_limit_bytes = device.segments.memory_limit_bytes();
   figures.warm_bytes = device.segments.warm_bytes();
   // Arrays are charged before their memory is there.
-  const std::uint64_t in_use_bytes = device.segments.memory_bytes() - figures.warm_bytes;
+  figures.kept_bytes = device.segments.kept_bytes();
+  const std::uint64_t in_use_bytes =
+      device.segments.memory_bytes() - figures.warm_bytes - figures.kept_bytes;
   figures.used_bytes = std::min(device.quota.used(Resource::kBytes), in_use_bytes);
   figures.free_bytes = in_use_bytes - figures.used_bytes;
   return figures;

@@ -25,10 +25,11 @@ struct DeviceFigures {
   std::uint64_t added_bytes = 0;
   std::uint64_t held_slots = 0;  // by readers
   std::uint64_t held_bytes = 0;
-  // Taken of the device: what arrays have of it, the segments that are kept warm, and free room in
-  // the others.
+  // Taken of the device: what arrays have of it, the segments that are kept warm, those that have
+  // gone but that somebody can still write, and free room in the others.
   std::uint64_t used_bytes = 0;
   std::uint64_t warm_bytes = 0;
+  std::uint64_t kept_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::uint64_t memory_limit_bytes = 0;
 };

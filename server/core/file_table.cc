@@ -1,5 +1,6 @@
 #include "server/core/file_table.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -46,17 +47,64 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Ch
   return id;
 }
 
-void FileTable::remove(FileId id) {
+void FileTable::remove(FileId id, Charge bytes) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.file) return;
-  Living& living = *it->second.file;
-  SharedMemory& memory = *living.file.memory;
-  if (living.may_be_revoked && !leaves_to_clients_ && !memory.may_be_written_elsewhere()) {
-    memory.revoke();
-  }
-  dispose(living.file.domain.uid, std::move(living.file.memory));
-  it->second.file.reset();
+  std::unique_ptr<Living> gone = std::move(it->second.file);
   if (it->second.pins == 0) entries_.erase(it);
+  if (let_go(*gone)) return;
+  gone->bytes = std::move(bytes);
+  kept_bytes_ += segment_bytes(*gone);
+  kept_[quota_.account(gone->file.domain.uid).uid()].push_back(std::move(gone));
+}
+
+std::uint64_t FileTable::segment_bytes(const Living& gone) {
+  return gone.file.kind == FileKind::kSegment ? gone.file.memory->size_bytes() : 0;
+}
+
+bool FileTable::let_go(Living& gone) {
+  SharedMemory& memory = *gone.file.memory;
+  if (!leaves_to_clients_) {
+    const Elsewhere elsewhere = memory.elsewhere();
+    if (elsewhere == Elsewhere::kWriter) return false;
+    if (elsewhere == Elsewhere::kNoWriter && gone.may_be_revoked) memory.revoke();
+  }
+  dispose(gone.file.domain.uid, std::move(gone.file.memory));
+  return true;
+}
+
+// In turns: who keeps very many waits for his own alone.
+void FileTable::look_at(Kept& kept, std::size_t looks) {
+  for (looks = std::min(kept.size(), looks); looks > 0; --looks) {
+    std::unique_ptr<Living> gone = std::move(kept.front());
+    kept.pop_front();
+    const std::uint64_t bytes = segment_bytes(*gone);
+    if (let_go(*gone)) {
+      kept_bytes_ -= bytes;
+    } else {
+      kept.push_back(std::move(gone));
+    }
+  }
+}
+
+void FileTable::look_at_kept() {
+  constexpr std::size_t kMostLooks = 256;  // about a millisecond
+  for (auto& [payer, kept] : kept_) look_at(kept, kMostLooks / kept_.size() + 1);
+  std::erase_if(kept_, [](const auto& of_payer) { return of_payer.second.empty(); });
+}
+
+void FileTable::look_at_kept_of(uid_t uid) {
+  constexpr std::size_t kMostLooks = 16;
+  const auto of_payer = kept_.find(quota_.account(uid).uid());
+  if (of_payer == kept_.end()) return;
+  look_at(of_payer->second, kMostLooks);
+  if (of_payer->second.empty()) kept_.erase(of_payer);
+}
+
+void FileTable::leave_to_clients() {
+  leaves_to_clients_ = true;
+  kept_.clear();
+  kept_bytes_ = 0;
 }
 
 void FileTable::pin(FileId id, wire::SessionId session, uid_t uid) {
@@ -118,7 +166,7 @@ absl::StatusOr<const FileTable::File*> FileTable::readable(FileId id,
 }
 
 absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
-                                           wire::SessionId session) {
+                                           wire::SessionId session, bool writable) {
   const auto found = readable(id, peer);
   if (!found.ok()) return found.status();
   const File* file = *found;
@@ -126,7 +174,8 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   FileGrant grant;
   grant.kind = file->kind;
   grant.size_bytes = file->memory->size_bytes();
-  const bool of_array = file->kind == FileKind::kSegment || file->kind == FileKind::kEvents;
+  const bool of_array =
+      (file->kind == FileKind::kSegment && writable) || file->kind == FileKind::kEvents;
   grant.writable = (of_array && may_write(peer, file->domain)) ||
                    (file->kind == FileKind::kSessionPage && file->owner == session);
   auto fd = file->memory->export_fd(grant.writable);

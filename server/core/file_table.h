@@ -18,6 +18,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -59,13 +61,20 @@ class FileTable {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
   absl::StatusOr<wire::FileId> add_charged(File&& file, Charge descriptor, Charge pages = {});
-  // Nobody may use it any more: it is revoked, unless somebody can write it still, and with the
-  // exceptions that follow.
-  void remove(wire::FileId id);
+  // Nobody may use it any more: it is revoked, with the exceptions that follow. What somebody can
+  // still write stays for as long as he can, and its charges with it, and `bytes`, a segment's.
+  void remove(wire::FileId id, Charge bytes = {});
+  // Lets go of what has stayed so and nobody can write any more. Looks at some of it, of each
+  // user's; or at a little of what this one pays for.
+  void look_at_kept();
+  void look_at_kept_of(uid_t uid);
+  bool keeps_any() const { return !kept_.empty(); }
+  // Of segments among it.
+  std::uint64_t kept_bytes() const { return kept_bytes_; }
   // What is on a device may read it for as long as it likes.
   void never_revoke(wire::FileId id) { entries_.at(id).file->may_be_revoked = false; }
   // The daemon ends: who has a file open goes on with it, also where remove() comes from now on.
-  void leave_to_clients() { leaves_to_clients_ = true; }
+  void leave_to_clients();
   // The session, a process of this uid, knows the number, until session_ended(). Nothing if there
   // is no such file. It is charged whatever the limit: whoever begins something asks may_pin()
   // first.
@@ -88,12 +97,13 @@ class FileTable {
   // Lets `change` write what is there, which the daemon otherwise only reads.
   void change(wire::FileRange at, absl::FunctionRef<void(std::byte*)> change) const;
 
-  // A segment is writable with write access, and so are arrays' events; a session page for its
-  // owner alone, a board never. A file that the peer may not read is as unknown as one that does
+  // With write access arrays' events are writable, and a segment if it is wanted so: who keeps one
+  // that he does not write can have its pages taken (remove). A session page is for its owner
+  // alone, a board never. A file that the peer may not read is as unknown as one that does
   // not exist. Pins it; kQuotaExceeded where may_pin() says so and the session does not know it
   // yet.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
-                                  wire::SessionId session);
+                                  wire::SessionId session, bool writable);
   // The file, for whoever may have it. kNotFound.
   absl::StatusOr<const File*> readable(wire::FileId id, const PeerIdentity& peer) const;
 
@@ -104,6 +114,7 @@ class FileTable {
     Charge descriptor;
     Charge pages;
     bool may_be_revoked = true;
+    Charge bytes = {};  // once it is kept
   };
   // A number that is taken. Small: millions may rest.
   struct Entry {
@@ -115,12 +126,21 @@ class FileTable {
     Charge charge;
   };
 
+  using Kept = std::deque<std::unique_ptr<Living>>;
+  static std::uint64_t segment_bytes(const Living& gone);
+  // False if somebody can write it.
+  bool let_go(Living& gone);
+  void look_at(Kept& kept, std::size_t looks);
+
   Quota& quota_;
   const Disposal dispose_;
   const std::uint32_t numbers_;
   std::uint32_t last_id_ = 0;
   bool leaves_to_clients_ = false;
   absl::flat_hash_map<wire::FileId, Entry> entries_;
+  // Has gone, but somebody can write it: by who pays.
+  std::map<uid_t, Kept> kept_;
+  std::uint64_t kept_bytes_ = 0;
   absl::flat_hash_map<wire::SessionId, Known> pinned_;
 };
 

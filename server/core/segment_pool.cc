@@ -81,6 +81,7 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
   const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
+  files_.look_at_kept_of(domain.uid);
   auto descriptor = charge_descriptor(domain.uid);
   if (!descriptor.ok()) return descriptor.status();
   // Where a whole new segment would not fit, what is needed may.
@@ -141,24 +142,32 @@ void SegmentPool::return_surplus() {
 
 void SegmentPool::set_limits(const Limits& limits) {
   limits_ = limits;
-  while (limits_.memory_bytes != 0 && memory_bytes_ > limits_.memory_bytes && return_oldest()) {
+  while (limits_.memory_bytes != 0 && memory_bytes() > limits_.memory_bytes && return_oldest()) {
   }
   return_surplus();
 }
 
 absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
+  const auto fits = [&](std::uint64_t without_bytes) {
+    return memory_bytes() - without_bytes + size_bytes <= limits_.memory_bytes;
+  };
   if (limits_.memory_bytes == 0) return absl::OkStatus();
   // What can never fit costs nobody their warm segments.
-  if (memory_bytes_ - warm_bytes_ + size_bytes <= limits_.memory_bytes) {
-    while (memory_bytes_ + size_bytes > limits_.memory_bytes && return_oldest()) {
+  if (fits(warm_bytes_)) {
+    while (!fits(0) && return_oldest()) {
     }
-    return absl::OkStatus();
   }
+  if (fits(0)) return absl::OkStatus();
   return wire::make_error(
       wire::ErrorCode::kOutOfMemory,
       fmt::format("{} bytes do not fit on {}: {} of the daemon's limit of {} bytes are taken, in "
-                  "whole segments",
-                  size_bytes, backend_.device(), memory_bytes_, limits_.memory_bytes),
+                  "whole segments{}",
+                  size_bytes, backend_.device(), memory_bytes(), limits_.memory_bytes,
+                  kept_bytes() == 0
+                      ? std::string()
+                      : fmt::format(", {} of them of arrays that have gone, but that processes "
+                                    "which have written them have mapped",
+                                    kept_bytes())),
       fmt::format("{}, or raise {}.",
                   size_bytes > limits_.memory_bytes
                       ? "Create a smaller array or one with fewer slots"
@@ -193,7 +202,7 @@ bool SegmentPool::return_oldest(const Account* of) {
   }
   if (oldest_class == nullptr) return false;
   const std::uint64_t bytes = oldest->arena.size_bytes();
-  files_.remove(oldest->file);
+  files_.remove(oldest->file, std::move(oldest->bytes));
   oldest_class->erase(oldest);
   memory_bytes_ -= bytes;
   warm_bytes_ -= bytes;

@@ -69,7 +69,12 @@ class SegmentPool {
   // Gives warm segments back until what is taken keeps within them, as far as that goes.
   void set_limits(const Limits& limits);
 
-  std::uint64_t memory_bytes() const { return memory_bytes_; }
+  std::uint64_t memory_bytes() const { return memory_bytes_ + kept_bytes(); }
+  // Of it, in segments that have gone but that somebody can still write; of all devices whose
+  // memory has descriptors, since there is one.
+  std::uint64_t kept_bytes() const {
+    return backend_.takes_descriptors() ? files_.kept_bytes() : 0;
+  }
   std::uint64_t warm_bytes() const { return warm_bytes_; }
   std::uint64_t memory_limit_bytes() const { return limits_.memory_bytes; }
 

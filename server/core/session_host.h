@@ -66,9 +66,11 @@ class SessionHost {
   virtual ~SessionHost() = default;
   // Charges the uid's quota of sessions. kQuotaExceeded; kDaemonUnavailable once it drains.
   virtual absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) = 0;
-  // kNotFound, also for a file that its uid may not read; kOutOfMemory without a descriptor free.
-  // kQuotaExceeded: the uid's sessions know too many files.
-  virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) = 0;
+  // `writable`: a segment is wanted to be so, and is if that may be. kNotFound, also for a file
+  // that its uid may not read; kOutOfMemory without a descriptor free. kQuotaExceeded: the uid's
+  // sessions know too many files.
+  virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file,
+                                               bool writable) = 0;
   // The connection has ended. The token dies. After a goodbye that is the end of the session;
   // otherwise what its process has mapped stays in force until it exits. True if exited() is still
   // awaited. Never called twice for one session.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 namespace memlease::server {
@@ -15,9 +16,12 @@ void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionR
 
 // A lease for reading is not given where somebody has the file open for writing, which a memfd's
 // own descriptor does not count as: fcntl(2), F_SETLEASE. It goes with the descriptor.
-bool SharedMemory::may_be_written_elsewhere() const {
+Elsewhere SharedMemory::elsewhere() const {
+  if (handle() != nullptr) return Elsewhere::kUnknown;
   const auto reader = export_fd(false);
-  return !reader.ok() || fcntl(reader->get(), F_SETLEASE, F_RDLCK) != 0;
+  if (!reader.ok()) return Elsewhere::kWriter;  // perhaps: there is no descriptor to ask by
+  if (fcntl(reader->get(), F_SETLEASE, F_RDLCK) == 0) return Elsewhere::kNoWriter;
+  return errno == EAGAIN ? Elsewhere::kWriter : Elsewhere::kUnknown;
 }
 
 // The seals are against other sizes; pages may go.

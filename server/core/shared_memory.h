@@ -11,6 +11,12 @@
 
 namespace memlease::server {
 
+enum class Elsewhere : std::uint8_t {
+  kNoWriter,  // readers, perhaps
+  kWriter,    // somebody who can write it
+  kUnknown,   // nobody can tell
+};
+
 // One allocation from the operating system or a driver: the unit of sharing between processes.
 // Destroying it gives the memory back as soon as no client maps it any more; that may take long,
 // and is done on any thread, without the daemon's lock (Disposal). All else is called under it.
@@ -27,9 +33,8 @@ class SharedMemory {
   virtual std::byte* data() = 0;
   // Calls it while the daemon can write what it otherwise only reads.
   virtual void change(absl::FunctionRef<void()> change) { change(); }
-  // Somebody beside the daemon has it open, or mapped, so that he can write it; or nobody can tell.
-  // Does not block.
-  virtual bool may_be_written_elsewhere() const;
+  // Who has it open beside the daemon, or mapped. Does not block.
+  virtual Elsewhere elsewhere() const;
   // Nobody may use it any more: destroying it then takes its pages from whoever has kept a
   // descriptor or a mapping, who finds zeros there, in pages of his own. Only where nobody can
   // write it, since who writes a file can make that wait for as long as he likes.

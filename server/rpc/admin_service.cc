@@ -166,6 +166,7 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
     reply->set_memory_bytes(memory.memory_bytes());
     reply->set_memory_limit_bytes(memory.memory_limit_bytes());
     reply->set_warm_bytes(memory.warm_bytes());
+    reply->set_kept_bytes(memory.kept_bytes());
     reply->set_array_bytes(fill_quotas(broker, viewer, *reply));
     fill_spending(broker, viewer, *reply);
     for (const auto& [name, device] : broker.devices().all()) {

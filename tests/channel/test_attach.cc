@@ -43,7 +43,7 @@ std::string stay(AttachClient&) {
 
 // "" if the file is what FakeSessionHost has.
 std::string check_file(AttachClient& client, std::uint32_t id, const std::string& content) {
-  const auto file = client.fetch(FileId{id});
+  const auto file = client.fetch({FileId{id}});
   if (!file.ok()) return say(file.status());
   std::string read(content.size() + 1, '\0');
   const ssize_t size = ::pread(file->fd.get(), read.data(), read.size(), 0);
@@ -69,13 +69,13 @@ TEST_P(Attach, GivesTheClientItsSessionAndItsFiles) {
       if (client.daemon_pid() != parent) return "pid";
       if (!client.alive()) return "not alive";
       if (auto wrong = check_file(client, 7, "board"); !wrong.empty()) return wrong;
-      const auto none = client.fetch(FileId{9});
+      const auto none = client.fetch({FileId{9}});
       if (wire::code_of(none.status()) != ErrorCode::kNotFound) return say(none.status());
       if (wire::hint_of(none.status()) != "Ask for another.") return "hint";
       if (auto wrong = check_file(client, 8, "segment"); !wrong.empty()) return wrong;
       client.goodbye();
       if (client.alive()) return "alive after goodbye";
-      const auto closed = client.fetch(FileId{8});
+      const auto closed = client.fetch({FileId{8}});
       return wire::code_of(closed.status()) == ErrorCode::kClosed ? "" : say(closed.status());
     });
   });
@@ -93,8 +93,8 @@ TEST_P(Attach, GivesSeveralFilesAtOnce) {
   serve();
   Child child([&] {
     return attached(directory, [&](AttachClient& client) -> std::string {
-      const FileId all[] = {FileId{8}, FileId{7}, FileId{6}, FileId{5},
-                            FileId{4}, FileId{3}, FileId{2}, FileId{1}};
+      std::vector<internal::WantedFile> all;
+      for (std::uint32_t file = 8; file >= 1; --file) all.push_back({FileId{file}});
       const auto files = client.fetch_all(all, internal::kNoInterrupts);
       if (!files.ok()) return say(files.status());
       std::string said;
@@ -104,7 +104,7 @@ TEST_P(Attach, GivesSeveralFilesAtOnce) {
         if (there >= 0 && file.size_bytes != static_cast<std::uint64_t>(there)) said += "not ";
         said += std::to_string(there) + (file.writable ? "w " : "r ");
       }
-      const FileId none_first[] = {FileId{3}, FileId{8}};
+      const internal::WantedFile none_first[] = {{FileId{3}}, {FileId{8}}};
       const auto none = client.fetch_all(none_first, internal::kNoInterrupts);
       return said + std::string(wire::name_of(wire::code_of(none.status())));
     });
@@ -207,7 +207,7 @@ TEST_P(Attach, LeavesTheParentAloneWhenAForkedChildEnds) {
     return attached(directory, [&](AttachClient& client) -> std::string {
       Child forked([&]() -> std::string {
         if (client.alive()) return "alive in the child";
-        const auto file = client.fetch(FileId{8});
+        const auto file = client.fetch({FileId{8}});
         if (wire::code_of(file.status()) != ErrorCode::kForkedClient) return say(file.status());
         client.goodbye();
         return "";
@@ -278,9 +278,9 @@ TEST_P(Attach, TellsAnEvictedClientWhy) {
         return attached(directory, [&](AttachClient& client) -> std::string {
           gate.wait();
           if (client.alive()) return "alive";
-          const auto file = client.fetch(FileId{8});
+          const auto file = client.fetch({FileId{8}});
           if (wire::code_of(file.status()) != ErrorCode::kClosed) return say(file.status());
-          const auto again = client.fetch(FileId{8});
+          const auto again = client.fetch({FileId{8}});
           if (wire::code_of(again.status()) != ErrorCode::kDaemonLost) return say(again.status());
           return wire::message_of(file.status());
         });
@@ -303,7 +303,7 @@ TEST_P(Attach, ShutdownHangsUpOnAllAndStillReportsExits) {
   const auto work = [&] {
     return attached(directory, [&](AttachClient& client) -> std::string {
       gate.wait();
-      const auto file = client.fetch(FileId{8});
+      const auto file = client.fetch({FileId{8}});
       return say(file.status());
     });
   };

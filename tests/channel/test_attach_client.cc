@@ -55,7 +55,7 @@ class AttachClientTest : public AttachFixture {
       if (!client.ok()) {
         said = say(client.status());
       } else {
-        const auto file = (*client)->fetch(FileId{8});
+        const auto file = (*client)->fetch({FileId{8}});
         said = file.ok() ? "file" : say(file.status());
         if (!file.ok() && (*client)->alive()) said += "; alive";
       }
@@ -163,7 +163,7 @@ TEST_F(AttachClientTest, SaysHowTheHandshakeFailed) {
   EXPECT_THAT(outcome({{kWelcome}}), HasSubstr("sent WELCOME where CHALLENGE was due"));
   EXPECT_THAT(outcome({{kChallenge}, {kChallenge}}),
               HasSubstr("sent CHALLENGE where WELCOME was due"));
-  EXPECT_THAT(outcome({{{wire::FetchFrame{{FileId{0}}}}}}), HasSubstr("malformed attach frame"));
+  EXPECT_THAT(outcome({{{wire::FetchFrame{{{FileId{0}}}}}}}), HasSubstr("malformed attach frame"));
 }
 
 TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNotTheFile) {
@@ -189,7 +189,7 @@ TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNotTheFile) {
   EXPECT_THAT(fetch({unasked}), is_lost("answered FETCH of file 8 by another FILE"));
   EXPECT_THAT(fetch({swamped}), is_lost("carried more than 8 file descriptors"));
   EXPECT_THAT(fetch({kWelcome}), is_lost("by another WELCOME"));
-  EXPECT_THAT(fetch({{wire::FetchFrame{{FileId{0}}}}}), is_lost("malformed"));
+  EXPECT_THAT(fetch({{wire::FetchFrame{{{FileId{0}}}}}}), is_lost("malformed"));
 }
 
 // The descriptor arrives when this process has no free number: a later one may find one.
@@ -204,9 +204,9 @@ TEST_F(AttachClientTest, GoesOnAfterItsOwnLimitOfOpenFilesWasReached) {
     const rlimit none{0, before.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);
     if (!(*client)->alive()) return "poll(2), which refuses then, was taken for the daemon's end";
-    const std::string refused = say((*client)->fetch(FileId{8}).status());
+    const std::string refused = say((*client)->fetch({FileId{8}}).status());
     ::setrlimit(RLIMIT_NOFILE, &before);
-    return refused + ((*client)->fetch(FileId{8}).ok() ? " then given" : " then refused");
+    return refused + ((*client)->fetch({FileId{8}}).ok() ? " then given" : " then refused");
   });
   EXPECT_THAT(finish(child), AllOf(StartsWith("OutOfMemory"), HasSubstr("no file descriptor free"),
                                    HasSubstr(" then given")));
@@ -225,7 +225,7 @@ TEST_F(AttachClientTest, TakesAsManyFilesAsItHasDescriptorsFreeFor) {
     ::close(next);
     const rlimit two{static_cast<rlim_t>(next) + 2, before.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &two);
-    const FileId files[] = {FileId{8}, FileId{7}, FileId{9}};
+    const internal::WantedFile files[] = {{FileId{8}}, {FileId{7}}, {FileId{9}}};
     const auto fetched = (*client)->fetch_all(files, internal::kNoInterrupts);
     ::setrlimit(RLIMIT_NOFILE, &before);
     if (!fetched.ok()) return say(fetched.status());
@@ -233,7 +233,7 @@ TEST_F(AttachClientTest, TakesAsManyFilesAsItHasDescriptorsFreeFor) {
     for (const auto& file : *fetched) {
       sizes += fmt::format("{} {}, ", file.fd ? "given" : "left out", file.size_bytes);
     }
-    return sizes + ((*client)->fetch(FileId{9}).ok() ? "then given" : "then refused");
+    return sizes + ((*client)->fetch({FileId{9}}).ok() ? "then given" : "then refused");
   });
   EXPECT_EQ(finish(child), "given 7, given 5, left out 0, then given");
 }
@@ -256,7 +256,7 @@ TEST_F(AttachClientTest, KnowsAtOnceThatTheDaemonWasKilled) {
   daemon.kill();
   EXPECT_EQ(daemon.reap(), "signal 9");
   EXPECT_FALSE((*client)->alive());
-  EXPECT_THAT(say((*client)->fetch(FileId{8}).status()), StartsWith("DaemonLost"));
+  EXPECT_THAT(say((*client)->fetch({FileId{8}}).status()), StartsWith("DaemonLost"));
 }
 
 }  // namespace

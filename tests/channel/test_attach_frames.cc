@@ -36,7 +36,7 @@ std::vector<BadMessage> bad_messages() {
   trailing.push_back({});
   auto unknown = bytes_of(wire::ByeFrame{});
   unknown[6] = std::byte{99};
-  auto foreign = bytes_of(wire::FetchFrame{{FileId{1}}});
+  auto foreign = bytes_of(wire::FetchFrame{{{FileId{1}}}});
   foreign[4] = std::byte{7};
   return {
       {"empty", {}},
@@ -50,7 +50,7 @@ std::vector<BadMessage> bad_messages() {
       {"another version", foreign, ErrorCode::kVersionSkew},
       {"a frame of the daemon", bytes_of(wire::ChallengeFrame{})},
       {"an error", bytes_of(wire::ErrorFrame{})},
-      {"file 0", bytes_of(wire::FetchFrame{{FileId{0}}})},
+      {"file 0", bytes_of(wire::FetchFrame{{{FileId{0}}}})},
   };
 }
 
@@ -110,7 +110,7 @@ TEST_P(AttachFrames, ServesAProcessThatIsAboutToExit) {
     RawClient client(directory);
     if (!client.attach()) return "cannot attach";
     client.send(wire::ExitFrame{});
-    client.send(wire::FetchFrame{{FileId{7}}});
+    client.send(wire::FetchFrame{{{FileId{7}}}});
     const auto frame = client.receive();
     if (!frame || !std::holds_alternative<wire::FileFrame>(frame->payload)) return "no file";
     return "";
@@ -127,7 +127,7 @@ TEST_P(AttachFrames, FindsTheLastWordsBehindOthers) {
   Child child([&]() -> std::string {
     RawClient client(directory);
     if (!client.attach()) return "cannot attach";
-    for (int i = 0; i < 20; ++i) client.send(wire::FetchFrame{{FileId{7}}});
+    for (int i = 0; i < 20; ++i) client.send(wire::FetchFrame{{{FileId{7}}}});
     client.send(wire::ExitFrame{});
     return "";
   });
@@ -166,7 +166,7 @@ TEST_P(AttachFrames, TakesNoDescriptors) {
           sends.wait();
           LingeringSocket lingering;
           const int fd = lingering.socket.get();
-          const bool sent = client.send_bytes(bytes_of(wire::FetchFrame{{FileId{7}}}), fd);
+          const bool sent = client.send_bytes(bytes_of(wire::FetchFrame{{{FileId{7}}}}), fd);
           if (sent) lingering.socket.reset();
           has_sent.open();
           if (sent != lets_descriptors_through) return "the kernel has let it through";

@@ -125,7 +125,7 @@ TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {
       [&]() -> std::string {
         RawClient client(directory);
         if (!client.attach()) return "cannot attach";
-        for (std::uint32_t i = 0; i < 100; ++i) client.send(wire::FetchFrame{{FileId{8}}}, i);
+        for (std::uint32_t i = 0; i < 100; ++i) client.send(wire::FetchFrame{{{FileId{8}}}}, i);
         gate.wait();
         const auto file = client.receive();
         if (!file || !std::holds_alternative<wire::FileFrame>(file->payload)) return "no file";
@@ -149,11 +149,11 @@ TEST_P(AttachLimits, LetsAFewLateClientsOfAUserBe) {
   const auto be_late = [&](Gate& gate) -> std::string {
     RawClient client(directory);
     if (!client.attach()) return "cannot attach";
-    client.send(wire::FetchFrame{{FileId{8}}}, 1);
+    client.send(wire::FetchFrame{{{FileId{8}}}}, 1);
     gate.wait();
     const auto file = client.receive();
     if (!file || !std::holds_alternative<wire::FileFrame>(file->payload)) return "no file";
-    client.send(wire::FetchFrame{{FileId{8}}}, 2);
+    client.send(wire::FetchFrame{{{FileId{8}}}}, 2);
     return client.receive() ? "" : "cut";
   };
   Gate gate, other_gate, next_gate;
@@ -191,7 +191,7 @@ TEST_P(AttachLimits, OfManyThatDoNotReadAllButAFewAreCutInTimeAndNobodyElse) {
       RawClient client(directory);
       if (!client.attach()) return "cannot attach";
       for (std::uint32_t request = 0; request < 20; ++request) {
-        client.send(wire::FetchFrame{{FileId{8}}}, request);
+        client.send(wire::FetchFrame{{{FileId{8}}}}, request);
       }
       gate->wait();
       for (auto frame = client.receive(); frame; frame = client.receive()) {
@@ -209,7 +209,7 @@ TEST_P(AttachLimits, OfManyThatDoNotReadAllButAFewAreCutInTimeAndNobodyElse) {
     for (std::uint64_t i = 0; i < goal(20, 2'000); ++i) {
       const auto client = AttachClient::connect(directory);
       if (!client.ok()) return wire::message_of(client.status());
-      const auto file = (*client)->fetch(FileId{8});
+      const auto file = (*client)->fetch({FileId{8}});
       if (!file.ok()) return wire::message_of(file.status());
     }
     return "";
@@ -238,7 +238,7 @@ TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {
       [&]() -> std::string {
         RawClient client(directory);
         if (!client.attach()) return "cannot attach";
-        for (std::uint32_t i = 0; i < 50; ++i) client.send(wire::FetchFrame{{FileId{8}}}, i);
+        for (std::uint32_t i = 0; i < 50; ++i) client.send(wire::FetchFrame{{{FileId{8}}}}, i);
         gate.wait();
         for (std::uint32_t i = 0; i < 50; ++i) {
           const auto file = client.receive();

@@ -178,11 +178,11 @@ TEST_F(AttachAcrossNamespaces, RefusesAForkedChildOfAProcessWithoutANumber) {
   Child client([&]() -> std::string {
     RawClient raw(directory);
     if (!raw.attach()) return "cannot attach";
-    raw.send(wire::FetchFrame{{wire::FileId{8}}}, 1);
+    raw.send(wire::FetchFrame{{{wire::FileId{8}}}}, 1);
     if (!raw.receive()) return "its own use of the session is refused";
     Child forked(
         [&] {
-          raw.send(wire::FetchFrame{{wire::FileId{8}}}, 2);
+          raw.send(wire::FetchFrame{{{wire::FileId{8}}}}, 2);
           if (!kernel_tells_them_apart) return std::string(raw.receive() ? "" : "no answer");
           return raw.expect_end_by(ErrorCode::kForkedClient);
         },
@@ -210,7 +210,7 @@ TEST_F(AttachAcrossNamespaces, TakesNoDescriptorsFromAProcessWithoutANumber) {
   Child client([&]() -> std::string {
     RawClient raw(directory);
     if (!raw.attach()) return "cannot attach";
-    const auto fetch = wire::encode_frame({1, wire::FetchFrame{{wire::FileId{8}}}});
+    const auto fetch = wire::encode_frame({1, wire::FetchFrame{{{wire::FileId{8}}}}});
     if (!raw.send_bytes(fetch, raw.fd())) return "";  // by the kernel, from 6.16 on
     return raw.expect_end_by(ErrorCode::kInvalidArgument);
   });
@@ -244,7 +244,7 @@ TEST_F(AttachAcrossNamespaces, SaysThatItHasNoDescriptorForASenderWithoutANumber
         RawClient raw(directory);
         if (!raw.attach()) return "cannot attach";
         exhausted.wait();
-        raw.send(wire::FetchFrame{{wire::FileId{8}}}, 1);
+        raw.send(wire::FetchFrame{{{wire::FileId{8}}}}, 1);
         return raw.expect_end_by(ErrorCode::kBusy);
       },
       exhausted.fds());

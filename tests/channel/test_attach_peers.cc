@@ -71,7 +71,7 @@ TEST_P(AttachPeers, RefusesAForkedChildsUseOfTheSession) {
     if (!client.attach()) return "cannot attach";
     Child forked(
         [&] {
-          client.send(wire::FetchFrame{{FileId{8}}}, 1);
+          client.send(wire::FetchFrame{{{FileId{8}}}}, 1);
           return client.expect_end_by(ErrorCode::kForkedClient);
         },
         {client.fd()});

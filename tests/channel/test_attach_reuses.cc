@@ -103,7 +103,7 @@ class AttachReuses : public EachPidfdWay {
   static void go_on_after(Done done, int socket, const wire::Nonce& nonce, const Pipe& said) {
     RawClient client{wire::UniqueFd(socket)};
     if (done == Done::kAttached) {
-      client.send(wire::FetchFrame{{FileId{8}}}, 1);
+      client.send(wire::FetchFrame{{{FileId{8}}}}, 1);
     } else if (done == Done::kChallenged) {
       client.send(wire::ProofFrame{nonce});
     } else {

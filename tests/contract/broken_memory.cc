@@ -38,9 +38,10 @@ class BrokenFile : public server::SharedMemory {
     server::change_read_only(data_, size_bytes_, change);
     if (flaw_ == Flaw::kStaysOpen) (void)::mprotect(data_, size_bytes_, PROT_READ | PROT_WRITE);
   }
-  bool may_be_written_elsewhere() const override {
-    if (flaw_ == Flaw::kSeesNoWriter) return false;
-    return flaw_ == Flaw::kSeesWriters || SharedMemory::may_be_written_elsewhere();
+  server::Elsewhere elsewhere() const override {
+    if (flaw_ == Flaw::kSeesNoWriter) return server::Elsewhere::kNoWriter;
+    if (flaw_ == Flaw::kSeesWriters) return server::Elsewhere::kWriter;
+    return SharedMemory::elsewhere();
   }
   void revoke() override { is_revoked_ = flaw_ != Flaw::kNeverRevoked; }
   absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const override {

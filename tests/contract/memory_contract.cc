@@ -137,20 +137,21 @@ std::uint64_t bytes_of(int fd) {
 }
 
 void check_elsewhere(const SharedMemory& memory, Findings& findings) {
+  using server::Elsewhere;
   constexpr const char* kNone = "sees a writer where nobody can write it";
   constexpr const char* kOne = "does not see who can write it";
-  findings.expect(!memory.may_be_written_elsewhere(), kNone);
+  findings.expect(memory.elsewhere() == Elsewhere::kNoWriter, kNone);
   {
     auto reader = memory.export_fd(false);
     const Mapped mapped(reader.ok() ? reader->get() : -1, PROT_READ);
-    findings.expect(!memory.may_be_written_elsewhere(), kNone);
+    findings.expect(memory.elsewhere() == Elsewhere::kNoWriter, kNone);
     auto writer = memory.export_fd(true);
-    findings.expect(memory.may_be_written_elsewhere(), kOne);
+    findings.expect(memory.elsewhere() == Elsewhere::kWriter, kOne);
     const Mapped written(writer.ok() ? writer->get() : -1, PROT_READ | PROT_WRITE);
     if (writer.ok()) writer->reset();
-    findings.expect(memory.may_be_written_elsewhere(), kOne);
+    findings.expect(memory.elsewhere() == Elsewhere::kWriter, kOne);
   }
-  findings.expect(!memory.may_be_written_elsewhere(), kNone);
+  findings.expect(memory.elsewhere() == Elsewhere::kNoWriter, kNone);
 }
 
 bool committed(const SharedMemory& memory) {

@@ -55,12 +55,10 @@ absl::Status BareSession::become_writer(wire::ArrayId array) {
 }
 
 absl::Status BareSession::hold(wire::RowRef row, std::uint32_t slots, std::uint32_t slot) {
-  const std::array files{row.file};
-  const auto page = attached_->fetch_all(files, kNoInterrupts);
+  const auto page = attached_->fetch({row.file});
   if (!page.ok()) return page.status();
-  const std::size_t bytes = page->front().size_bytes;
-  void* const data =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page->front().fd.get(), 0);
+  const std::size_t bytes = page->size_bytes;
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page->fd.get(), 0);
   if (data == MAP_FAILED) std::abort();
   auto* const reader = reinterpret_cast<wire::ReaderRow*>(static_cast<std::byte*>(data) +
                                                           row.unit * wire::kRowUnitBytes);
@@ -76,7 +74,7 @@ absl::Status BareSession::leave(wire::ArrayId array) {
 }
 
 absl::Status BareSession::fetch(const OpenAnswer& opened) {
-  std::vector<wire::FileId> files{opened.board_record.file, opened.slots.front().file};
+  const internal::WantedFile files[] = {{opened.board_record.file}, {opened.slots.front().file}};
   return attached_->fetch_all(files, kNoInterrupts).status();
 }
 

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <csignal>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +16,12 @@
 #include "client/rpc/control_stub.h"
 #include "client/session/interrupt.h"
 #include "gtest/gtest.h"
+#include "memlease/client.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/integration/raw_control.h"
 #include "tests/support/eventually.h"
+#include "tests/support/in_build.h"
+#include "tests/support/options_for.h"
 #include "tests/support/private_daemon.h"
 #include "wire/array_spec.h"
 
@@ -45,7 +51,9 @@ class Hoarder {
     id_ = opened->id;
     const auto row = control_.subscribe(id_, kNoInterrupts);
     if (!row.ok()) return failed(row.status());
-    const std::array wanted{opened->slots.front().file, opened->board_record.file, row->row.file};
+    const internal::WantedFile wanted[] = {{opened->slots.front().file, internal::Access::kWrite},
+                                           {opened->board_record.file},
+                                           {row->row.file}};
     auto files = attached_->fetch_all(wanted, kNoInterrupts);
     return files.ok() ? *std::move(files) : failed(files.status());
   }
@@ -113,16 +121,33 @@ TEST(KeptFiles, OfASessionThatHasSaidGoodbyeAreEmptyForReaders) {
   EXPECT_TRUE(eventually([&] { return bytes_of(kept) == 0; })) << bytes_of(kept);
 }
 
-// Who can write them can stop whoever takes their pages: the daemon must not.
-TEST(KeptFiles, StayWithWhoeverCanWriteThem) {
-  PrivateDaemon daemon({"--warm-bytes=0", "--log-level=warning"});
+// Who can write them can stop whoever takes their pages, which the daemon must not wait for.
+TEST(KeptFiles, OfArraysThatHaveGoneAreChargedWhileSomebodyCanWriteThem) {
+  PrivateDaemon daemon({"--quota-bytes=12MiB", "--warm-bytes=0", "--log-level=warning"});
   Hoarder hoarder(daemon.directory());
-  const auto files = hoarder.files_of_new_array();
-  const std::uint64_t bytes = bytes_of(files);
-  hoarder.goodbye();
-  EXPECT_EQ(daemon.unsettled(), "");
-  EXPECT_TRUE(eventually([&] { return bytes_of(files) < bytes; })) << "nobody can write a board";
-  EXPECT_GE(bytes_of(files), kBytes);
+  std::vector<SharedFile> hoard;
+  const auto segment_bytes = [&] {
+    const auto status = daemon.admin().status();
+    EXPECT_TRUE(status.ok()) << status.status();
+    for (const auto& one : status->spending()) {
+      if (one.what() == "segment_bytes") return one.used();
+    }
+    return std::uint64_t{0};
+  };
+  const auto kept_bytes = [&] { return daemon.admin().status()->kept_bytes(); };
+  for (std::uint64_t round = 1; round <= 4; ++round) {
+    auto files = hoarder.files_of_new_array();
+    ASSERT_EQ(files.size(), 3U);
+    hoarder.withdraw_and_leave();
+    hoard.push_back(std::move(files.front()));
+    EXPECT_EQ(bytes_of(hoard), round * kBytes);
+    EXPECT_EQ(segment_bytes(), round * kBytes) << "what he has withdrawn he still pays";
+    EXPECT_EQ(kept_bytes(), round * kBytes);
+  }
+  hoard.clear();
+  EXPECT_EQ(daemon.unsettled(1), "");
+  EXPECT_EQ(kept_bytes(), 0U);
+  EXPECT_EQ(segment_bytes(), 0U);
 }
 
 TEST(KeptFiles, StayWhenTheDaemonEnds) {
@@ -134,6 +159,57 @@ TEST(KeptFiles, StayWhenTheDaemonEnds) {
   daemon.signal(SIGTERM);
   EXPECT_EQ(daemon.wait(), 0);
   EXPECT_EQ(bytes_of(files), bytes);
+}
+
+// The library keeps nothing: who has closed an array, or found that it has gone, has no bytes of it
+// mapped any more, but for the views that live.
+CreateOptions host_array(const std::string& name) {
+  CreateOptions options;
+  options.name = name;
+  options.dtype = dtype_of<double>();
+  options.shape = {kBytes / 8};
+  return options;
+}
+
+std::size_t mapped_segments() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t segments = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memlease-segment") != std::string::npos) ++segments;
+  }
+  return segments;
+}
+
+TEST(KeptFiles, ALibraryUnmapsWhatItsProgramHasClosed) {
+  PrivateDaemon daemon({"--warm-bytes=0", "--log-level=warning"});
+  const auto client = Client::connect(options_for(daemon));
+  auto array = client.create(host_array("a"));
+  array.write().publish();
+  EXPECT_EQ(mapped_segments(), 2U) << "for reading, and for writing";
+  auto lease = std::make_optional(array.read());
+  array.close();
+  EXPECT_EQ(mapped_segments(), 2U) << "a view lives";
+  lease.reset();
+  client.exists("a");  // the end of a lease calls nobody
+  EXPECT_EQ(mapped_segments(), 0U);
+}
+
+TEST(KeptFiles, ALibraryUnmapsWhatItFindsWithdrawn) {
+  PrivateDaemon daemon({"--warm-bytes=0", "--log-level=warning"});
+  const auto client = Client::connect(options_for(daemon));
+  auto own = client.create(host_array("own"));
+  own.write().publish();
+  client.withdraw("own");
+  EXPECT_EQ(mapped_segments(), 0U);
+  auto other = client.create(host_array("other"));
+  other.write().publish();
+  ASSERT_EQ(run_program({in_build("bin/memleasectl"), "--directory=" + daemon.directory(),
+                         "withdraw", "other"})
+                .exit_code,
+            0);
+  EXPECT_THROW(static_cast<void>(other.read()), Withdrawn);
+  EXPECT_EQ(mapped_segments(), 0U);
+  EXPECT_EQ(daemon.unsettled(1), "");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class PlainMemory::Opened final : public SharedMemory {
     return wire::UniqueFd();
   }
   // As if nobody could, so that a run fails where somebody needs what has gone.
-  bool may_be_written_elsewhere() const override { return false; }
+  server::Elsewhere elsewhere() const override { return server::Elsewhere::kNoWriter; }
   void revoke() override { is_revoked_ = true; }
 
  private:

@@ -24,7 +24,7 @@ const Process::Mapped* Process::map(wire::FileId id) {
 
 const Process::Mapped* Process::fetch(wire::FileId id) {
   if (!connected) return nullptr;
-  const auto grant = broker_.fetch_file(session, id);
+  const auto grant = broker_.fetch_file(session, id, true);
   if (!grant.ok()) return nullptr;
   Mapped mapped = memory_.last_export();
   require(mapped.writable == grant->writable, "a descriptor is as writable as the answer says");

@@ -113,7 +113,7 @@ Assault assault_files(const std::string& directory) {
   auto session = internal::AttachClient::connect(directory);
   if (!session.ok()) std::abort();
   for (std::uint32_t id = 1; id <= kMostFiles; ++id) {
-    const auto file = (*session)->fetch(wire::FileId{id});
+    const auto file = (*session)->fetch({wire::FileId{id}, internal::Access::kWrite});
     if (!file.ok()) continue;
     ++result.files;
     if (file->writable) {

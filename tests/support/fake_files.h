@@ -28,15 +28,15 @@ class FakeFiles : public internal::FileSource {
   static constexpr std::uint64_t kSizeBytes = 4096;
 
   absl::StatusOr<std::vector<internal::SharedFile>> fetch_all(
-      std::span<const wire::FileId> files, internal::InterruptCheck interrupt) override {
+      std::span<const internal::WantedFile> files, internal::InterruptCheck interrupt) override {
     gates.pass("fetch");
     if (fetches++ >= answers) return unanswered(interrupt);
     std::vector<internal::SharedFile> given;
     const std::lock_guard lock(mutex_);
-    for (const wire::FileId file : files) {
+    for (const auto& [file, access] : files) {
       given.emplace_back();
       if (refuses || missing.contains(wire::to_int(file))) continue;
-      given.back() = get(wire::to_int(file));
+      given.back() = get(wire::to_int(file), access);
     }
     if (given.front().fd) return given;
     return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");
@@ -68,15 +68,17 @@ class FakeFiles : public internal::FileSource {
   bool writable = true;  // of every file
 
  private:
-  internal::SharedFile get(std::uint32_t file) {
+  internal::SharedFile get(std::uint32_t file, internal::Access access) {
     wire::UniqueFd& known = files_[file];
     if (!known) {
       known.reset(::memfd_create("memlease-fake-file", MFD_CLOEXEC));
       if (::ftruncate(known.get(), kSizeBytes) != 0) return {};
     }
     const auto other = kinds.find(file);
-    return {wire::UniqueFd(::dup(known.get())), other == kinds.end() ? kind : other->second,
-            kSizeBytes, writable};
+    const wire::FileKind its_kind = other == kinds.end() ? kind : other->second;
+    const bool is_segment = its_kind == wire::FileKind::kSegment;
+    return {wire::UniqueFd(::dup(known.get())), its_kind, kSizeBytes,
+            writable && (access == internal::Access::kWrite || !is_segment)};
   }
 
   std::mutex mutex_;  // guards what follows

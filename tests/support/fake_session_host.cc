@@ -22,7 +22,8 @@ absl::StatusOr<server::NewSession> FakeSessionHost::open_session(const server::P
 }
 
 absl::StatusOr<server::FileGrant> FakeSessionHost::fetch_file(wire::SessionId session,
-                                                              wire::FileId file) {
+                                                              wire::FileId file,
+                                                              bool /*writable*/) {
   record("fetch", session);
   const auto found = files.find(to_int(file));
   if (found == files.end()) {

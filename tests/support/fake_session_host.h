@@ -22,7 +22,8 @@ class FakeSessionHost : public server::SessionHost {
   explicit FakeSessionHost(std::function<void()> on_change) : on_change_(std::move(on_change)) {}
 
   absl::StatusOr<server::NewSession> open_session(const server::PeerIdentity& peer) override;
-  absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
+  absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file,
+                                               bool writable) override;
   bool hang_up(wire::SessionId session, server::Farewell farewell) override {
     record(farewell == server::Farewell::kNone ? "hang_up" : std::string(name_of(farewell)),
            session);

@@ -259,12 +259,14 @@ class LocalDaemon::Files : public internal::FileSource {
     daemon_.files_changed_.notify_all();  // under the lock: the daemon may end after it
   }
   absl::StatusOr<std::vector<internal::SharedFile>> fetch_all(
-      std::span<const wire::FileId> files, internal::InterruptCheck /*interrupt*/) override {
+      std::span<const internal::WantedFile> files,
+      internal::InterruptCheck /*interrupt*/) override {
     daemon_.gates.pass("fetch");
     std::vector<internal::SharedFile> answers(files.size());
     const std::lock_guard lock(daemon_.mutex_);
     for (std::size_t i = 0; i < files.size(); ++i) {
-      auto grant = daemon_.broker_.fetch_file(session_, files[i]);
+      auto grant = daemon_.broker_.fetch_file(session_, files[i].file,
+                                              files[i].access == internal::Access::kWrite);
       if (!grant.ok() && i == 0) return grant.status();
       if (!grant.ok()) continue;
       answers[i] = {std::move(grant->fd), grant->kind, grant->size_bytes, grant->writable};

@@ -30,7 +30,7 @@ std::vector<Frame> one_of_each() {
       {0, ChallengeFrame{{1, 2, 3}}},
       {0, ProofFrame{{1, 2, 3}}},
       {0, welcome},
-      {9, FetchFrame{{FileId{kMaxFileId}}}},
+      {9, FetchFrame{{{FileId{kMaxFileId}, true}}}},
       {9, FileFrame{{{FileId{1}, FileKind::kSessionPage, std::uint64_t{1} << 40, true}}}},
       {0, ByeFrame{}},
       {9, ErrorFrame{ErrorCode::kNotFound, "no such file", "Ask for another."}},
@@ -40,14 +40,14 @@ std::vector<Frame> one_of_each() {
 
 // The layout, byte by byte: it is what other releases rely on.
 TEST(AttachFrame, StandsOnTheWireAsDocumented) {
-  const auto bytes = encode_frame({0x01020304, FetchFrame{{FileId{0xabc}}}});
-  const unsigned char expected[] = {'M', 'L', 'A', '1', 1, 0, 5,    0,    4, 0,
-                                    0,   0,   4,   3,   2, 1, 0xbc, 0x0a, 0, 0};
+  const auto bytes = encode_frame({0x01020304, FetchFrame{{{FileId{0xabc}, true}}}});
+  const unsigned char expected[] = {'M', 'L', 'A', '1', 1, 0,    5,    0, 5, 0, 0,
+                                    0,   4,   3,   2,   1, 0xbc, 0x0a, 0, 0, 1};
   ASSERT_EQ(bytes.size(), sizeof(expected));
   EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(expected))));
   std::vector<std::size_t> sizes;
   for (const Frame& frame : one_of_each()) sizes.push_back(encode_frame(frame).size() - 16);
-  EXPECT_THAT(sizes, ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 8 + 2 + 5, 4,
+  EXPECT_THAT(sizes, ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 8 + 2 + 5, 5,
                                             4 + 4 + 8 + 1, 0, 4 + 2 + 12 + 2 + 16, 0));
 }
 
@@ -64,7 +64,7 @@ TEST(AttachFrame, AsksForAndGivesUpToEightFiles) {
   FetchFrame fetch{{}};
   FileFrame given{{}};
   for (std::uint32_t file = 1; file <= kMaxFetchedFiles; ++file) {
-    fetch.files.push_back(FileId{file});
+    fetch.files.push_back({FileId{file}, file % 2 == 0});
     given.files.push_back({FileId{file}, FileKind::kBoard, file * 4096, file % 2 == 0});
     const Frame frames[] = {{9, fetch}, {9, given}};
     for (const Frame& frame : frames) {
@@ -72,12 +72,12 @@ TEST(AttachFrame, AsksForAndGivesUpToEightFiles) {
       ASSERT_TRUE(parsed.ok()) << name_of(type_of(frame)) << ": " << parsed.status();
       EXPECT_EQ(*parsed, frame);
     }
-    EXPECT_EQ(encode_frame(frames[0]).size(), 16 + 4 * file);
+    EXPECT_EQ(encode_frame(frames[0]).size(), 16 + 5 * file);
     EXPECT_EQ(encode_frame(frames[1]).size(), 16 + 17 * file);
   }
-  fetch.files.push_back(FileId{9});
+  fetch.files.push_back({FileId{9}});
   given.files.push_back({FileId{9}});
-  EXPECT_THAT(message_of(parse_frame(encode_frame({9, fetch})).status()), HasSubstr("FETCH of 52"));
+  EXPECT_THAT(message_of(parse_frame(encode_frame({9, fetch})).status()), HasSubstr("FETCH of 61"));
   EXPECT_THAT(message_of(parse_frame(encode_frame({9, given})).status()), HasSubstr("FILE of 169"));
 }
 
@@ -137,7 +137,7 @@ const Frame kHello{0, HelloFrame{1, 1, "0.1.0"}};
 const Frame kWelcome{0, WelcomeFrame{}};
 const Frame kFetch{0, FetchFrame{}};
 const Frame kFile{0, FileFrame{}};
-const Frame kFetchTwo{0, FetchFrame{{FileId{1}, FileId{2}}}};
+const Frame kFetchTwo{0, FetchFrame{std::vector<FetchFrame::File>(2)}};
 const Frame kFileTwo{0, FileFrame{std::vector<FileFrame::File>(2)}};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Type10", kFetch, set(6, 10), "type 10 is unknown"},
         BadFrame{"Type256", kFetch, set(7, 1), "type 261 is unknown"},
         BadFrame{"OtherType", kFetch, set(6, 2), "wrong length"},
-        BadFrame{"HugePayload", kFetch, set(11, 0xff), "announces 4278190084 bytes"},
+        BadFrame{"HugePayload", kFetch, set(11, 0xff), "announces 4278190085 bytes"},
         BadFrame{"HelloFromVersion0", kHello, set(16, 0), "HELLO has a field out of range"},
         BadFrame{"HelloRangeEmpty", kHello, set(16, 2), "HELLO has a field out of range"},
         BadFrame{"HelloControlCharacter", kHello, set(22, '\n'), "HELLO has a field out of range"},
@@ -167,8 +167,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"WelcomeSession0", kWelcome, set(16, 0), "WELCOME has a field out of range"},
         BadFrame{"FetchFile0", kFetch, set(16, 0), "FETCH has a field out of range"},
         BadFrame{"FetchFileTooHigh", kFetch, set(19, 0x10), "FETCH has a field out of range"},
-        BadFrame{"FetchSecondFile0", kFetchTwo, set(20, 0), "FETCH has a field out of range"},
-        BadFrame{"FetchHalfAFile", kFetchTwo, shorten_to(16 + 6), "wrong length"},
+        BadFrame{"FetchSecondFile0", kFetchTwo, set(21, 0), "FETCH has a field out of range"},
+        BadFrame{"FetchWritable2", kFetch, set(20, 2), "FETCH has a field out of range"},
+        BadFrame{"FetchHalfAFile", kFetchTwo, shorten_to(16 + 7), "wrong length"},
         BadFrame{"FetchNone", kFetch, shorten_to(16), "wrong length"},
         BadFrame{"FileSecondKind5", kFileTwo, set(16 + 17 + 4, 5), "FILE has a field out of range"},
         BadFrame{"FileHalfAFile", kFileTwo, shorten_to(16 + 17 + 9), "wrong length"},
@@ -274,7 +275,8 @@ Payload any_payload() {
                           number,
                           any_text(kMaxVersionTextBytes)};
     case 5:
-      return FetchFrame{std::vector<FileId>(1 + number % kMaxFetchedFiles, file)};
+      return FetchFrame{
+          std::vector<FetchFrame::File>(1 + number % kMaxFetchedFiles, {file, number % 2 == 0})};
     case 6: {
       const FileFrame::File given{file, FileKind{*rc::gen::inRange<std::uint32_t>(1, 4)}, number,
                                   number % 2 == 0};

@@ -98,7 +98,7 @@ TEST_F(MappingCacheTest, BringsWhatIsMissingByOneFetch) {
   const auto known = cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts);
   ASSERT_TRUE(known.ok());
   files.missing = {3};
-  const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}, {FileId{3}}, {FileId{4}}};
+  const WantedFile wanted[] = {{FileId{1}}, {FileId{2}}, {FileId{3}}, {FileId{4}}};
   const auto brought = cache.bring(wanted, kNoInterrupts);
   ASSERT_TRUE(brought.ok()) << brought.status();
   EXPECT_EQ(brought->size(), 3U);
@@ -111,7 +111,7 @@ TEST_F(MappingCacheTest, BringsWhatIsMissingByOneFetch) {
 }
 
 TEST_F(MappingCacheTest, BringsNoMoreThanOneAnswerHas) {
-  std::vector<MappingCache::Wanted> wanted;
+  std::vector<WantedFile> wanted;
   for (std::uint32_t file = 1; file <= 2 * wire::kMaxFetchedFiles; ++file) {
     wanted.push_back({FileId{file}});
     wanted.push_back({FileId{file}, Access::kWrite});
@@ -125,7 +125,7 @@ TEST_F(MappingCacheTest, BringsNoMoreThanOneAnswerHas) {
 // Whoever needs it is told why, by get().
 TEST_F(MappingCacheTest, BringsNothingWhereTheFirstFileHasGone) {
   files.missing = {1};
-  const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}};
+  const WantedFile wanted[] = {{FileId{1}}, {FileId{2}}};
   const auto brought = cache.bring(wanted, kNoInterrupts);
   ASSERT_TRUE(brought.ok()) << brought.status();
   EXPECT_TRUE(brought->empty());

@@ -54,9 +54,7 @@ class BrokerWorld {
       : broker({memory, memory, clock, [this](auto bytes) { fill(bytes); },
                 [this](uid_t, auto unused) { dispose(std::move(unused)); }},
                limits) {}
-  ~BrokerWorld() {
-    for (const auto& [file, mapping] : mapped_) ::munmap(mapping.data, mapping.size_bytes);
-  }
+  ~BrokerWorld() { unmap_pages(); }
   BrokerWorld(const BrokerWorld&) = delete;
   BrokerWorld& operator=(const BrokerWorld&) = delete;
 
@@ -146,6 +144,12 @@ class BrokerWorld {
       if (event->what == what) events.push_back(*event);
     }
     return events;
+  }
+
+  // As processes do when they exit or say goodbye: nobody can write their pages any more.
+  void unmap_pages() {
+    for (const auto& [file, mapping] : mapped_) ::munmap(mapping.data, mapping.size_bytes);
+    mapped_.clear();
   }
 
   FakeMemory memory;

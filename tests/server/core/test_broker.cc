@@ -309,6 +309,7 @@ TEST(Broker, AnOpenTooManyStopsNobodyAndEndsWithItsSession) {
   EXPECT_FALSE(world.broker.in_use());
   ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
   EXPECT_FALSE(world.broker.exists(peer_of(1000), "u"));
+  world.unmap_pages();
   world.broker.hang_up(owner.id, Farewell::kGoodbye);
   EXPECT_FALSE(world.broker.hang_up(other.id, Farewell::kGoodbye));
   EXPECT_TRUE(world.broker.idle());
@@ -408,6 +409,7 @@ TEST(Broker, GoodbyeEndsTheSessionUnlessItLies) {
   world.broker.hang_up(liar.id, Farewell::kGoodbye);
   EXPECT_EQ(world.broker.sessions().size(), 1U);
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "b"));
+  world.unmap_pages();
   world.broker.exited(liar.id);
   EXPECT_TRUE(world.broker.idle());
   EXPECT_EQ(world.memory.live(), FakeMemory::Live{});

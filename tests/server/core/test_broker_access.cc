@@ -180,9 +180,12 @@ TEST(BrokerAccess, FilesAreWritableForThoseAloneWhoWriteThem) {
     for (const auto& [session, writes] :
          {std::pair{&owner, e.owner_writes}, std::pair{&reader, e.reader_writes},
           std::pair{&root, e.root_writes}}) {
-      const auto grant = world.broker.fetch_file(session->id, e.file);
+      const auto grant = world.broker.fetch_file(session->id, e.file, true);
       ASSERT_TRUE(grant.ok()) << grant.status();
       EXPECT_EQ(grant->kind, e.kind);
+      const auto to_read = world.broker.fetch_file(session->id, e.file, false);
+      ASSERT_TRUE(to_read.ok()) << to_read.status();
+      EXPECT_EQ(to_read->writable, writes && e.kind != FileKind::kSegment);
       EXPECT_EQ(grant->writable, writes) << wire::to_int(e.file) << " uid " << session->peer.uid;
       // The descriptor keeps the promise.
       void* data = ::mmap(nullptr, grant->size_bytes, PROT_WRITE, MAP_SHARED, grant->fd.get(), 0);
@@ -274,6 +277,7 @@ TEST(BrokerQuota, CountsTheDescriptorsOfSessionsAndFiles) {
   world.subscribe(reader, id);
   EXPECT_EQ(used(1000), 7U + 3U);
   EXPECT_EQ(used(1001), 7U + 1U);
+  world.unmap_pages();
   world.broker.exited(reader.id);
   EXPECT_EQ(used(1001), 0U);
   world.broker.exited(owner.id);

@@ -139,6 +139,7 @@ TEST(BrokerAccount, CountsPagesAndTheNumbersThatSessionsKnow) {
   EXPECT_EQ(of(1001).file_numbers, 3U);
   ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
   EXPECT_EQ(of(1001).file_numbers, 3U) << "they stay taken while it lives";
+  world.unmap_pages();
   world.broker.exited(reader.id);
   EXPECT_EQ(of(1001), Usage{});
   world.broker.exited(owner.id);

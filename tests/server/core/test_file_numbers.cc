@@ -29,13 +29,13 @@ struct Table {
   Quota quota{{}};
   FileTable files{quota, {}, kNumbers};
 
-  absl::StatusOr<FileId> add() {
+  absl::StatusOr<FileId> add(uid_t uid = 1000) {
     auto pages = memory.create_pages(4096, true);
     EXPECT_TRUE(pages.ok()) << pages.status();
-    return files.add({std::move(*pages), wire::FileKind::kBoard, {1000, 1000, 0600}, {}}, 1000);
+    return files.add({std::move(*pages), wire::FileKind::kBoard, {uid, 1000, 0600}, {}}, uid);
   }
-  FileId added() {
-    const auto id = add();
+  FileId added(uid_t uid = 1000) {
+    const auto id = add(uid);
     EXPECT_TRUE(id.ok()) << id.status();
     return *id;
   }
@@ -68,8 +68,8 @@ TEST(FileNumbers, WhoWasGivenAFileNeverMeetsItsNumberAgain) {
   Table table;
   const SessionId reader{7};
   const FileId known = table.added();
-  ASSERT_TRUE(table.files.grant(known, peer_of(1000), reader).ok());
-  ASSERT_TRUE(table.files.grant(known, peer_of(1000), reader).ok());  // counts once
+  ASSERT_TRUE(table.files.grant(known, peer_of(1000), reader, false).ok());
+  ASSERT_TRUE(table.files.grant(known, peer_of(1000), reader, false).ok());  // counts once
   table.files.remove(known);
   EXPECT_EQ(table.files.find(known), nullptr);
   const auto comes_again = [&] {
@@ -91,7 +91,7 @@ TEST(FileNumbers, WhoWasGivenAFileNeverMeetsItsNumberAgain) {
 TEST(FileNumbers, ARefusedFetchKnowsNothing) {
   Table table;
   const FileId id = table.added();
-  EXPECT_EQ(code_of(table.files.grant(id, peer_of(2000), SessionId{7}).status()),
+  EXPECT_EQ(code_of(table.files.grant(id, peer_of(2000), SessionId{7}, false).status()),
             ErrorCode::kNotFound);
   table.files.remove(id);
   std::set<FileId> met;
@@ -236,14 +236,49 @@ TEST(RemovedFiles, AreEmptyForWhoeverHasThemOpenUntilTheDaemonEnds) {
 }
 
 // Who writes a file can make whoever takes its pages wait.
-TEST(RemovedFiles, StayWithWhoeverCanWriteThem) {
+TEST(RemovedFiles, StayAndAreChargedWhileSomebodyCanWriteThem) {
   Table table;
   const FileId id = table.added();
-  const auto writer = table.files.find(id)->memory->export_fd(true);
+  auto writer = table.files.find(id)->memory->export_fd(true);
   ASSERT_TRUE(writer.ok());
+  const auto reader = table.files.find(id)->memory->export_fd(false);
+  ASSERT_TRUE(reader.ok());
+  const Usage before = table.quota.used_by(1000);
+  EXPECT_EQ(before.page_bytes, 4096U);
   table.files.remove(id);
+  EXPECT_EQ(table.files.find(id), nullptr);
+  table.files.look_at_kept();
+  EXPECT_TRUE(table.files.keeps_any());
+  EXPECT_EQ(table.quota.used_by(1000), before);
   EXPECT_GT(blocks_of(*writer), 0U);
+  writer->reset();
+  table.files.look_at_kept();
+  EXPECT_FALSE(table.files.keeps_any());
+  EXPECT_EQ(table.quota.used_by(1000), Usage{});
+  EXPECT_EQ(blocks_of(*reader), 0U);
   EXPECT_EQ(table.memory.live().files, 0U);
+}
+
+// However many one user keeps, another's go in the first turn.
+TEST(RemovedFiles, OfOneUserDoNotWaitForThoseOfAnother) {
+  Table table;
+  std::vector<wire::UniqueFd> kept;
+  const auto keep = [&](uid_t uid) {
+    const FileId id = table.added(uid);
+    auto writer = table.files.find(id)->memory->export_fd(true);
+    ASSERT_TRUE(writer.ok());
+    kept.push_back(*std::move(writer));
+    table.files.remove(id);
+  };
+  for (int i = 0; i < 600; ++i) keep(1000);
+  keep(1001);
+  kept.pop_back();
+  table.files.look_at_kept();
+  EXPECT_EQ(table.quota.used_by(1001), Usage{});
+  kept.clear();
+  for (int turn = 0; turn < 3; ++turn) table.files.look_at_kept();
+  EXPECT_FALSE(table.files.keeps_any());
+  EXPECT_EQ(table.quota.used_by(1000), Usage{});
 }
 
 TEST(RemovedFiles, ADaemonThatEndsLeavesToItsClientsWhatTheyHaveOpen) {

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
@@ -311,6 +312,26 @@ TEST(SegmentPool, WarmSegmentsOfAnAccountGoWhicheverUidHasThem) {
   for (std::size_t i = 0; i < kept.size(); ++i) pool.segments.free(domains[i], kept[i], 2 * kMiB);
   pool.segments.set_limits({32 * kMiB, 0});
   EXPECT_EQ(pool.memory.live().files, 0U);
+}
+
+TEST(SegmentPool, WhatSomebodyCanStillWriteCountsUntilHeCannot) {
+  Pool pool({32 * kMiB, 0});
+  const FileRange at = pool.must(kMine, 20 * kMiB);
+  auto writer = pool.files.find(at.file)->memory->export_fd(true);
+  ASSERT_TRUE(writer.ok());
+  pool.segments.free(kMine, at, 20 * kMiB);
+  EXPECT_EQ(pool.segments.memory_bytes(), 20 * kMiB);
+  EXPECT_EQ(pool.quota.used_by(1000).segment_bytes, 20 * kMiB);
+  for (const AccessDomain& domain : {kMine, kOther}) {
+    const auto status = pool.allocate(domain, 20 * kMiB).status();
+    EXPECT_EQ(code_of(status), ErrorCode::kOutOfMemory);
+    EXPECT_THAT(wire::message_of(status), HasSubstr("20971520 of them of arrays that have gone"));
+  }
+  writer->reset();
+  const FileRange again = pool.must(kMine, 20 * kMiB);  // looks at its own
+  EXPECT_EQ(pool.segments.memory_bytes(), 20 * kMiB);
+  EXPECT_EQ(pool.quota.used_by(1000).segment_bytes, 20 * kMiB);
+  pool.segments.free(kMine, again, 20 * kMiB);
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ TEST_F(Services, ASubscriptionAndAWriterTakeWhatSessionsThatHaveEndedStillHave) 
     server::Session& dying = host.world.connect(kUser);
     host.world.subscribe(dying, host.world.open(dying, "a"));
     for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of(fmt::format("many/{}", i)));
+    host.world.unmap_pages();
     host.world.broker.exited(dying.id);
     ASSERT_TRUE(host.world.broker.sessions_are_ending());
     server::Broker::Limits limits;
