@@ -117,7 +117,8 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
   std::memcpy(credential.data() + sizeof number, token.data(), token.size());
   const wire::Incarnation& run = (*attached)->incarnation();
   std::string incarnation(run.begin(), run.end());
-  auto control = std::make_unique<ControlStub>(*std::move(socket), std::move(credential));
+  auto control =
+      std::make_unique<ControlStub>(*std::move(socket), std::move(credential), attached->get());
   auto session = std::make_unique<Session>(directory, id, std::move(*attached), std::move(control),
                                            std::move(incarnation));
   return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());

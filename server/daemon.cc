@@ -21,6 +21,7 @@
 #include "wire/array_spec.h"
 #include "wire/error.h"
 #include "wire/place.h"
+#include "wire/session_pages.h"
 
 namespace memlease::server {
 namespace {
@@ -38,6 +39,8 @@ constexpr std::chrono::milliseconds kKeptLook{100};
 constexpr std::size_t kLooksPerTurn = 4096;  // about a millisecond
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kLogPeriod{10};
+// Whoever has taken the last one has gone on by then: it may be on this processor.
+constexpr std::chrono::milliseconds kSparePageDelay{1};
 
 // Copies, as the history goes on without the mutex.
 std::vector<HistoryEvent> unannounced(const History& history, std::uint64_t& announced) {
@@ -81,7 +84,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       config_(config),
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),
-      broker_({host_memory_, host_memory_, *clock_, fill_random,
+      broker_({host_memory_, spare_page_, *clock_, fill_random,
                [this](uid_t payer, std::shared_ptr<const void> unused)
                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                      garbage_.push_back({payer, std::move(unused)});
@@ -147,73 +150,33 @@ ConnectionBook Daemon::book() {
               }};
 }
 
-// ---- SessionHost.
-
-absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
-  loop_.cancel(idle_timer_);
-  absl::StatusOr<NewSession> opened;
-  with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
-  call_errors_.count(opened.status());
-  if (opened.ok()) {
-    history_log_.write_session(peer.uid, "session opened",
-                               {{"session", wire::to_int(opened->session)},
-                                {"pid", peer.pid},
-                                {"uid", peer.uid},
-                                {"command", peer.command}});
-  }
-  watch_idleness();
-  return opened;
-}
-
-absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::FileId file,
-                                             bool writable) {
-  const wire::MutexLock lock(mutex_);
-  return broker_.fetch_file(session, file, writable);
-}
-
-bool Daemon::hang_up(wire::SessionId session, Farewell farewell) {
-  bool exit_awaited = true;
-  uid_t uid = 0;
-  with_broker([&](Broker& broker) {
-    uid = broker.sessions().find(session)->peer.uid;
-    exit_awaited = broker.hang_up(session, farewell);
-  });
-  history_log_.write_session(uid, "session hung up",
-                             {{"session", wire::to_int(session)}, {"farewell", name_of(farewell)}});
-  watch_ends();
-  return exit_awaited;
-}
-
-void Daemon::exited(wire::SessionId session) {
-  with_broker([&](Broker& broker) { broker.exited(session); });
-  watch_ends();
-}
-
-bool Daemon::program_replaced(wire::SessionId session) {
-  bool ended = false;
-  with_broker([&](Broker& broker) { ended = broker.program_replaced(session); });
-  if (ended) watch_ends();
-  return ended;
-}
-
 // ---- ServiceHost.
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
   bool keeps_files = false;
+  bool wants_spare_page = false;
   std::vector<Garbage> garbage;  // boards among it, until all have been woken
+  LateWakes::Words crowded;
   std::vector<HistoryEvent> events;
   {
-    const LateWakes wakes;
+    const LateWakes wakes(crowded);
     const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
     look_at_mechanisms();
     events = unannounced(broker_.history(), announced_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
+    wants_spare_page = spare_page_.begin_making();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
     keeps_files = broker_.keeps_files() && !std::exchange(kept_look_is_due_, true);
+  }
+  if (!crowded.empty()) {
+    CrowdedWakes::Boards boards;
+    for (const auto& [payer, memory] : garbage) boards.push_back(memory);
+    disposer_.dispose(::geteuid(),
+                      std::make_shared<CrowdedWakes>(std::move(crowded), std::move(boards)));
   }
   for (auto& [payer, memory] : garbage) disposer_.dispose(payer, std::move(memory));
   if (status_changes) {
@@ -221,7 +184,17 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   }
   if (keeps_files) loop_.post([this] { watch_unused(kKeptLook); });
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
+  if (wants_spare_page) {
+    loop_.post([this] { loop_.after(kSparePageDelay, [this] { make_spare_page(); }); });
+  }
   if (!events.empty()) announce(events);
+}
+
+// Without the mutex, as it takes a while.
+void Daemon::make_spare_page() {
+  auto page = host_memory_.create_pages(wire::kSessionPageBytes, /*daemon_writes=*/false);
+  const wire::MutexLock lock(mutex_);
+  spare_page_.keep(page.ok() ? *std::move(page) : nullptr);
 }
 
 void Daemon::look_at_mechanisms() {

@@ -25,6 +25,7 @@
 #include "server/core/payers.h"
 #include "server/core/session_host.h"
 #include "server/device/memfd_device_backend.h"
+#include "server/device/spare_page.h"
 #include "server/disposer.h"
 #include "server/gpus.h"
 #include "server/loop/event_loop.h"
@@ -74,6 +75,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) override;
   absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file,
                                        bool writable) override;
+  absl::StatusOr<OpenedArray> open_array(wire::SessionId session, wire::OpeningCall call,
+                                         const std::string& request) override;
   bool hang_up(wire::SessionId session, Farewell farewell) override;
   bool program_replaced(wire::SessionId session) override;
   void exited(wire::SessionId session) override;
@@ -116,6 +119,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   // On the loop's thread.
   void watch_unused(std::chrono::milliseconds after);
   void give_back_unused();
+  // For the next one who opens a first array. On the loop's thread.
+  void make_spare_page() ABSL_LOCKS_EXCLUDED(mutex_);
   // While sessions with many arrays end: works that off, with pauses in which others are served. On
   // the loop's thread.
   void watch_ends() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -150,6 +155,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // A call's garbage goes when the mutex is free again.
   std::vector<Garbage> garbage_ ABSL_GUARDED_BY(mutex_);
   Disposer disposer_;
+  SparePage spare_page_ ABSL_GUARDED_BY(mutex_){host_memory_};
   Broker broker_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had
 

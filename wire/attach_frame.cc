@@ -1,6 +1,7 @@
 #include "wire/attach_frame.h"
 
 #include <algorithm>
+#include <cassert>
 #include <concepts>
 #include <optional>
 #include <utility>
@@ -11,7 +12,8 @@ namespace memlease::wire {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<Payload>> kNames = {
-    "HELLO", "CHALLENGE", "PROOF", "WELCOME", "FETCH", "FILE", "BYE", "ERROR", "EXIT"};
+    "HELLO", "CHALLENGE", "PROOF", "WELCOME", "FETCH", "FILE",
+    "BYE",   "ERROR",     "EXIT",  "OPEN",    "OPENED"};
 
 absl::Status malformed(std::string_view what) {
   return make_error(ErrorCode::kInvalidArgument, fmt::format("malformed attach frame: {}", what),
@@ -39,6 +41,12 @@ class ByteWriter {
       while (max_bytes > 0 && (value[max_bytes] & 0xc0) == 0x80) --max_bytes;
       value = value.substr(0, max_bytes);
     }
+    number(static_cast<std::uint16_t>(value.size()));
+    for (const char c : value) out_.push_back(static_cast<std::byte>(c));
+  }
+  // Of a call: never cut.
+  void message(std::string_view value) {
+    assert(value.size() <= kMaxCallBytes);
     number(static_cast<std::uint16_t>(value.size()));
     for (const char c : value) out_.push_back(static_cast<std::byte>(c));
   }
@@ -132,6 +140,14 @@ struct PayloadWriter {
     out.text(f.hint, kMaxErrorTextBytes);
   }
   void operator()(const ExitFrame&) {}
+  void operator()(const OpenFrame& f) {
+    out.number(static_cast<std::uint8_t>(f.call));
+    out.message(f.request);
+  }
+  void operator()(const OpenedFrame& f) {
+    out.message(f.answer);
+    (*this)(FileFrame{f.files});
+  }
 };
 
 bool is_printable(std::string_view text) {
@@ -169,8 +185,7 @@ std::optional<FileId> read_file_id(Reader& in) {
 
 // What the frame has several of: as many as there are bytes for.
 template <typename F, typename Read>
-std::optional<Payload> read_files(Reader& in, Read read) {
-  F f;
+std::optional<Payload> read_files(Reader& in, Read read, F f = {}) {
   f.files.clear();
   do {
     auto file = read(in);
@@ -196,6 +211,19 @@ std::optional<FileFrame::File> read_file(Reader& in) {
     return std::nullopt;
   }
   return FileFrame::File{*id, static_cast<FileKind>(kind), size_bytes, writable == 1};
+}
+
+std::optional<Payload> read_open(Reader& in) {
+  const auto call = static_cast<OpeningCall>(in.number<std::uint8_t>());
+  OpenFrame f{call, in.text(kMaxCallBytes)};
+  if (call != OpeningCall::kOpen && call != OpeningCall::kCreate) return std::nullopt;
+  return f;
+}
+
+std::optional<Payload> read_opened(Reader& in) {
+  OpenedFrame f{in.text(kMaxCallBytes), {}};
+  if (in.empty()) return f;
+  return read_files<OpenedFrame>(in, read_file, std::move(f));
 }
 
 std::optional<Payload> read_error(Reader& in) {
@@ -231,6 +259,10 @@ std::optional<Payload> read_payload(FrameType type, Reader& in) {
       return read_error(in);
     case FrameType::kExit:
       return ExitFrame{};
+    case FrameType::kOpen:
+      return read_open(in);
+    case FrameType::kOpened:
+      return read_opened(in);
   }
   return std::nullopt;
 }

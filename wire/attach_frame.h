@@ -1,11 +1,11 @@
 // Frames of the attach channel: what client and daemon say to each other over attach.sock.
 //
-//   client  HELLO        PROOF          FETCH              EXIT  BYE
-//   daemon        CHALLENGE   WELCOME        FILE + fds
+//   client  HELLO        PROOF          FETCH              OPEN                EXIT  BYE
+//   daemon        CHALLENGE   WELCOME        FILE + fds          OPENED + fds
 //
 // Each frame is one SEQPACKET message: a header of kFrameHeaderBytes, then its payload, all
 // little-endian; a text is its length (16 bits) and its bytes. ERROR answers whatever went wrong: a
-// FETCH with its request id, otherwise with 0, and then the daemon closes the connection.
+// FETCH or OPEN with its request id, otherwise with 0, and then the daemon closes the connection.
 //
 // Reading is strict: a frame has exactly one encoding, and everything else is an error. (Except
 // that an unknown code of ERROR is read as kInternal.)
@@ -35,6 +35,8 @@ inline constexpr std::size_t kFrameHeaderBytes = 16;
 inline constexpr std::size_t kMaxFrameBytes = 4096;
 inline constexpr std::size_t kMaxVersionTextBytes = 64;  // printable ASCII, since it is logged
 inline constexpr std::size_t kMaxErrorTextBytes = 1920;  // two of them fit into one frame
+inline constexpr std::size_t kMaxCallBytes = 3840;       // fits beside a frame's most files
+inline constexpr std::size_t kMaxCreateBytes = 1920;  // of Create's request: its answer is longer
 
 using Nonce = std::array<std::uint8_t, 16>;
 using Token = std::array<std::uint8_t, 32>;
@@ -51,6 +53,8 @@ enum class FrameType : std::uint16_t {
   kBye = 7,
   kError = 8,
   kExit = 9,
+  kOpen = 10,
+  kOpened = 11,
 };
 
 struct HelloFrame {
@@ -118,12 +122,28 @@ struct ExitFrame {
   friend bool operator==(const ExitFrame&, const ExitFrame&) = default;
 };
 
+// A call of Control that opens an array, made here, so that the files come with its answer. Both
+// texts are its serialized messages, of kMaxCallBytes at most.
+struct OpenFrame {
+  OpeningCall call = OpeningCall::kOpen;
+  std::string request;
+  friend bool operator==(const OpenFrame&, const OpenFrame&) = default;
+};
+// With up to kMaxFetchedFiles, as FILE has them: those that it takes to read the array and that the
+// session has not been told of before. An empty answer: nothing has been done, as it takes long, or
+// the answer is; the call itself is to be made.
+struct OpenedFrame {
+  std::string answer;
+  std::vector<FileFrame::File> files;
+  friend bool operator==(const OpenedFrame&, const OpenedFrame&) = default;
+};
+
 // In the order of FrameType.
 using Payload = std::variant<HelloFrame, ChallengeFrame, ProofFrame, WelcomeFrame, FetchFrame,
-                             FileFrame, ByeFrame, ErrorFrame, ExitFrame>;
+                             FileFrame, ByeFrame, ErrorFrame, ExitFrame, OpenFrame, OpenedFrame>;
 
 struct Frame {
-  std::uint32_t request_id = 0;  // chosen by the client for FETCH, repeated in the answer
+  std::uint32_t request_id = 0;  // chosen by the client for FETCH and OPEN, repeated in the answer
   Payload payload;
   friend bool operator==(const Frame&, const Frame&) = default;
 };

@@ -56,8 +56,10 @@ FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanosecond
   return FutexResult::kTimedOut;
 }
 
-void futex_wake_all(const HalfWord& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+int futex_wake(const HalfWord& word, int most) {
+  return static_cast<int>(syscall(SYS_futex, &word, FUTEX_WAKE, most, nullptr, nullptr, 0));
 }
+
+void futex_wake_all(const HalfWord& word) { futex_wake(word, INT_MAX); }
 
 }  // namespace memlease::wire

@@ -24,7 +24,9 @@ enum class FutexResult { kWoken, kChanged, kTimedOut, kInterrupted };
 // already. At most kMaxFutexWaits words. kInterrupted: a signal handler ran.
 FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanoseconds timeout);
 
-// Wakes everybody who sleeps on the word, in every process.
+// Wakes so many of those who sleep on the word, in every process; how many there were.
+int futex_wake(const HalfWord& word, int most);
+// Everybody.
 void futex_wake_all(const HalfWord& word);
 
 }  // namespace memlease::wire

@@ -53,6 +53,9 @@ inline constexpr std::uint64_t kDeparturesInDoubt = 4096;
 // That a process asks for by one FETCH, and so the descriptors of a message.
 inline constexpr std::size_t kMaxFetchedFiles = 8;
 
+// The calls that can be made over the attach channel. The numbers stand on the wire.
+enum class OpeningCall : std::uint8_t { kOpen = 1, kCreate = 2 };
+
 // What a shared file holds; decides how an importer maps it.
 enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3, kEvents = 4 };
 

@@ -38,7 +38,9 @@ ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck i
     files.push_back({answer.writer.file});
   }
   add_slots(answer, Access::kRead, files);
-  return mappings_.bring(files, interrupt);
+  FilesById there;
+  if (answer.files != nullptr) there.swap(*answer.files);
+  return mappings_.bring(files, interrupt, std::move(there));
 }
 
 ArrayPages::Brought ArrayPages::bring_to_write(const OpenAnswer& answer, RowRef own, RowRef from,

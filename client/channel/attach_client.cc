@@ -95,7 +95,68 @@ AttachClient::~AttachClient() { AttachClient::goodbye(); }
 
 absl::StatusOr<std::vector<SharedFile>> AttachClient::fetch_all(std::span<const WantedFile> files,
                                                                 InterruptCheck interrupt) {
-  wire::expect_no_mutex_held("the fetch of files from the daemon");
+  wire::FetchFrame fetch{{}};
+  for (const WantedFile& wanted : files) {
+    fetch.files.push_back({wanted.file, wanted.access == Access::kWrite});
+  }
+  const wire::Payload asked = std::move(fetch);
+  auto reply = request(asked, interrupt);
+  if (!reply.ok()) return reply.status();
+  if (reply->fds_lost && reply->fds.empty()) {
+    return make_error(ErrorCode::kOutOfMemory,
+                      "this process has no file descriptor free for what the daemon passes to it",
+                      "Close files, or " + wire::raise_descriptor_limit() + ".");
+  }
+  auto answers = answers_in(*reply, files);
+  if (answers.empty()) return answered_otherwise(asked, reply->frame);
+  return answers;
+}
+
+// What has no descriptor is fetched when it is wanted, and then it is said why.
+absl::StatusOr<FileSource::OpenedArray> AttachClient::open_array(wire::OpeningCall call,
+                                                                 const std::string& request,
+                                                                 InterruptCheck interrupt) {
+  const wire::Payload asked = wire::OpenFrame{call, request};
+  auto reply = this->request(asked, interrupt);
+  if (!reply.ok()) return reply.status();
+  auto* const opened = std::get_if<wire::OpenedFrame>(&reply->frame.payload);
+  const std::size_t fds = reply->fds.size();
+  if (opened == nullptr ||
+      (reply->fds_lost ? fds >= opened->files.size() : fds != opened->files.size())) {
+    return answered_otherwise(asked, reply->frame);
+  }
+  OpenedArray array{std::move(opened->answer), {}};
+  for (std::size_t i = 0; i < fds; ++i) {
+    const wire::FileFrame::File& file = opened->files[i];
+    array.files.emplace_back(
+        file.file, SharedFile{std::move(reply->fds[i]), file.kind, file.size_bytes, file.writable});
+  }
+  return array;
+}
+
+std::optional<std::vector<std::string>> AttachClient::take_late_answers(
+    std::chrono::milliseconds longest) {
+  if (socket_->get() < 0) return std::vector<std::string>();
+  {
+    const wire::MutexLock lock(mutex_);
+    if (state_ != State::kConnected) return std::vector<std::string>();
+    if (fetching_) return std::nullopt;  // that thread waits for it first
+    fetching_ = true;
+    fetcher_ = std::this_thread::get_id();
+  }
+  const absl::Cleanup end = [this] { end_fetch(); };
+  if (unanswered_) {
+    const Deadline due = std::exchange(answer_due_, std::min(answer_due_, in(longest)));
+    auto late = await_answer(kNoInterrupts);
+    answer_due_ = due;
+    if (late.ok()) keep_late(std::move(late->frame));
+  }
+  if (unanswered_ && late_answers_.empty()) return std::nullopt;
+  return std::exchange(late_answers_, {});
+}
+
+absl::StatusOr<Reply> AttachClient::request(const wire::Payload& asked, InterruptCheck interrupt) {
+  wire::expect_no_mutex_held("a request to the daemon");
   const wire::NotCancelled whole;  // who comes next would take the answer for its own
   // First, since in a forked child another thread of the parent may hold the lock for ever.
   if (socket_->get() < 0) return forked();
@@ -106,7 +167,7 @@ absl::StatusOr<std::vector<SharedFile>> AttachClient::fetch_all(std::span<const 
   };
   if (auto status = begin_fetch(check); !status.ok()) return status;
   const absl::Cleanup end = [this] { end_fetch(); };
-  return ask(files, check);
+  return ask(asked, check);
 }
 
 absl::Status AttachClient::begin_fetch(InterruptCheck interrupt) {
@@ -141,37 +202,38 @@ void AttachClient::end_fetch() {
   idle_.notify_all();
 }
 
-absl::StatusOr<std::vector<SharedFile>> AttachClient::ask(std::span<const WantedFile> files,
-                                                          InterruptCheck interrupt) {
+absl::StatusOr<Reply> AttachClient::ask(const wire::Payload& asked, InterruptCheck interrupt) {
   if (unanswered_) {  // nobody waits for that answer any more
-    if (auto other = await_answer(interrupt); !other.ok()) return other.status();
+    auto other = await_answer(interrupt);
+    if (!other.ok()) return other.status();
+    keep_late(std::move(other->frame));
   }
   const std::uint32_t request_id = ++last_request_id_;
   unanswered_ = true;
   answer_due_ = in(kAnswerTimeout);
   // If this fails, what the daemon said before it closed the connection says more than errno.
-  wire::FetchFrame fetch{{}};
-  for (const WantedFile& wanted : files) {
-    fetch.files.push_back({wanted.file, wanted.access == Access::kWrite});
-  }
-  wire::send_frame(socket_->get(), wire::encode_frame({request_id, fetch}, welcome_.protocol));
+  wire::send_frame(socket_->get(), wire::encode_frame({request_id, asked}, welcome_.protocol));
   auto reply = await_answer(interrupt);
   if (!reply.ok()) return reply.status();
   if (const auto* said = std::get_if<wire::ErrorFrame>(&reply->frame.payload)) {
     return wire::to_status(*said);
   }
-  if (reply->fds_lost && reply->fds.empty()) {
-    return make_error(ErrorCode::kOutOfMemory,
-                      "this process has no file descriptor free for what the daemon passes to it",
-                      "Close files, or " + wire::raise_descriptor_limit() + ".");
-  }
-  auto answers = answers_in(*reply, files);
-  if (answers.empty()) {
-    return lost(fmt::format("it answered FETCH of file {} by another {}",
-                            to_int(files.front().file),
-                            wire::name_of(wire::type_of(reply->frame))));
-  }
-  return answers;
+  return reply;
+}
+
+void AttachClient::keep_late(wire::Frame frame) {
+  auto* const opened = std::get_if<wire::OpenedFrame>(&frame.payload);
+  if (opened != nullptr) late_answers_.push_back(std::move(opened->answer));
+}
+
+absl::Status AttachClient::answered_otherwise(const wire::Payload& asked,
+                                              const wire::Frame& answer) {
+  const auto* fetch = std::get_if<wire::FetchFrame>(&asked);
+  return lost(fmt::format("it answered {} by another {}",
+                          fetch == nullptr
+                              ? "OPEN"
+                              : fmt::format("FETCH of file {}", to_int(fetch->files.front().file)),
+                          wire::name_of(wire::type_of(answer))));
 }
 
 absl::StatusOr<Reply> AttachClient::await_answer(InterruptCheck interrupt) {
@@ -196,7 +258,7 @@ absl::StatusOr<Reply> AttachClient::await_answer(InterruptCheck interrupt) {
     drop();
     return wire::to_status(*said);
   }
-  return lost(fmt::format("it answered FETCH by another {}", wire::name_of(wire::type_of(frame))));
+  return lost(fmt::format("it answered by another {}", wire::name_of(wire::type_of(frame))));
 }
 
 void AttachClient::drop() {
@@ -228,6 +290,8 @@ bool AttachClient::alive() {
   if (!fetching_ && unanswered_) {
     const auto late = wire::receive_frame(entry.fd, wire::Ancillary::kFiles);
     unanswered_ = late.outcome == wire::Received::Outcome::kNothing;
+    auto frame = wire::parse_frame(late.bytes(), welcome_.protocol);
+    if (frame.ok()) keep_late(*std::move(frame));
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,10 @@ class AttachClient : public FileSource {
   // then this process is one of the few of its user that the daemon lets leave an answer unread.
   absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const WantedFile> files,
                                                     InterruptCheck interrupt) override;
+  absl::StatusOr<OpenedArray> open_array(wire::OpeningCall call, const std::string& request,
+                                         InterruptCheck interrupt) override;
+  std::optional<std::vector<std::string>> take_late_answers(
+      std::chrono::milliseconds longest) override ABSL_LOCKS_EXCLUDED(mutex_);
   bool alive() override;
   bool watch_end() override { return end_watch_.watch(); }
   bool closed_by_program() override { return socket_->closed_by_program(); }
@@ -67,11 +72,14 @@ class AttachClient : public FileSource {
   enum class State { kConnected, kLost, kSaidGoodbye };
 
   AttachClient(std::unique_ptr<AttachSocket> socket, std::string path, wire::WelcomeFrame welcome);
+  // One request and its answer, which is none of ERROR.
+  absl::StatusOr<Reply> request(const wire::Payload& asked, InterruptCheck interrupt);
   // Sets fetching_ for this thread once no other fetches; or why it cannot.
   absl::Status begin_fetch(InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
   void end_fetch() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::vector<SharedFile>> ask(std::span<const WantedFile> files,
-                                              InterruptCheck interrupt);
+  absl::StatusOr<Reply> ask(const wire::Payload& asked, InterruptCheck interrupt);
+  absl::Status answered_otherwise(const wire::Payload& asked, const wire::Frame& answer);
+  void keep_late(wire::Frame frame);
   // The answer to the last request, whoever has sent it.
   absl::StatusOr<Reply> await_answer(InterruptCheck interrupt);
   // It does not matter whether it arrives. False: this process has the socket no more.
@@ -96,6 +104,7 @@ class AttachClient : public FileSource {
   std::uint32_t last_request_id_ = 0;
   bool unanswered_ = false;  // the last request...
   Deadline answer_due_;      // ...whose answer is waited for until then
+  std::vector<std::string> late_answers_;
 };
 
 }  // namespace memlease::internal

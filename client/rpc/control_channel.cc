@@ -45,6 +45,7 @@ struct State {
 
   wire::Mutex mutex{wire::HeldOverLocks(1)};
   wire::CondVar changed;
+  wire::CondVar stopped;  // the lingerer is to end; calls begin and end without waking it
   unsigned calls ABSL_GUARDED_BY(mutex) = 0;         // in flight
   unsigned in_user_code ABSL_GUARDED_BY(mutex) = 0;  // of these
   // New calls wait, else busy threads could starve a fork.
@@ -77,17 +78,14 @@ void shut_down(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
 void linger(State& s) {
   const wire::MutexLock lock(s.mutex);
   while (!s.stop) {
-    if (s.calls != 0) {
-      s.changed.wait(s.mutex);
-      continue;
-    }
+    if (s.calls != 0) s.last_use = Clock::now();
     const auto until = s.last_use + kLinger;
     if (Clock::now() >= until) {
       if (wire::has_memory_for_grpc()) break;
       s.last_use = Clock::now();  // it would end the process; so it stays
       continue;
     }
-    s.changed.wait_until(s.mutex, until);
+    s.stopped.wait_until(s.mutex, until);
   }
   if (s.calls == 0) shut_down(s);
   s.lingering = false;
@@ -101,7 +99,7 @@ bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
     while (s.calls != s.in_user_code) s.changed.wait(s.mutex);
     if (s.calls != 0 || !s.lingerer.joinable()) break;
     s.stop = true;
-    s.changed.notify_all();
+    s.stopped.notify_all();
     std::thread lingerer = std::move(s.lingerer);
     s.mutex.unlock();
     // A process may end in its last thread, which this one may be.

@@ -12,6 +12,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "memlease/v1/control.grpc.pb.h"
+#include "wire/attach_frame.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 
@@ -71,8 +72,9 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
 
 }  // namespace
 
-ControlStub::ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential)
-    : socket_(std::move(socket)), credential_(std::move(credential)) {}
+ControlStub::ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential,
+                         FileSource* files)
+    : socket_(std::move(socket)), credential_(std::move(credential)), files_(files) {}
 
 ControlStub::~ControlStub() { forget_control_channel(*socket_); }
 
@@ -157,8 +159,12 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   }
   const bool timeout = wire::code_of(status) == wire::ErrorCode::kTimeout;
   if (begun && (!timeout || longest >= kEndDeadline)) silent_.store(timeout);
+  if (status.ok()) give_back_late_answers(kFirstAsked);  // the daemon answers
+  return failed(status);
+}
+
+absl::Status ControlStub::failed(const absl::Status& status) {
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
-  // The session has met its daemon before.
   daemon_ends_.store(true);
   return wire::make_error(wire::ErrorCode::kDaemonLost, wire::message_of(status),
                           "Views stay readable. Connect again; memleasectl health says whether the "
@@ -175,6 +181,32 @@ absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
   return status;
 }
 
+template <typename Request>
+absl::StatusOr<std::optional<OpenAnswer>> ControlStub::open_with_files(wire::OpeningCall call,
+                                                                       const Request& request,
+                                                                       InterruptCheck interrupt) {
+  const bool creates = call == wire::OpeningCall::kCreate;
+  const std::size_t most_bytes = creates ? wire::kMaxCreateBytes : wire::kMaxCallBytes;
+  if (files_ == nullptr || request.ByteSizeLong() > most_bytes) return std::nullopt;
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  auto opened = files_->open_array(call, request.SerializeAsString(), interrupt);
+  const wire::ErrorCode code = wire::code_of(opened.status());
+  // A check for interrupts, which a fetch of this thread asks, opens arrays by calls.
+  if (code == wire::ErrorCode::kBusy) return std::nullopt;
+  const bool gave_up = code == wire::ErrorCode::kTimeout || code == wire::ErrorCode::kInterrupted;
+  silent_.store(gave_up);
+  if (gave_up) gave_up_.store(true);
+  give_back_late_answers(kLastLook);
+  if (!opened.ok()) return failed(opened.status());
+  if (opened->answer.empty()) return std::nullopt;
+  v1::OpenReply reply;
+  if (!reply.ParseFromString(opened->answer)) return wire::defect("OPENED has no answer of a call");
+  auto answer = opened_from(reply);
+  if (!answer.ok()) return answer.status();
+  answer->files = std::make_shared<FilesById>(std::move(opened->files));
+  return answer;
+}
+
 absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec,
                                                const wire::Attributes& attributes, bool exist_ok,
                                                OwnerUid owner, InterruptCheck interrupt) {
@@ -183,6 +215,9 @@ absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec,
   request.set_exist_ok(exist_ok);
   *request.mutable_attributes() = wire::to_proto(attributes);
   if (owner) request.set_owner_uid(*owner);
+  auto answer = open_with_files(wire::OpeningCall::kCreate, request, interrupt);
+  if (!answer.ok()) return answer.status();
+  if (*answer) return **std::move(answer);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncCreate, request, reply, interrupt), reply);
 }
@@ -193,8 +228,23 @@ absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, OwnerUid o
   request.set_name(name);
   if (owner) request.set_owner_uid(*owner);
   request.set_subscribe(true);
+  auto answer = open_with_files(wire::OpeningCall::kOpen, request, interrupt);
+  if (!answer.ok()) return answer.status();
+  if (*answer) return **std::move(answer);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncOpen, request, reply, interrupt), reply);
+}
+
+void ControlStub::give_back_late_answers(std::chrono::milliseconds longest) {
+  if (!gave_up_.exchange(false)) return;
+  const auto answers = files_->take_late_answers(longest);
+  if (!answers) return gave_up_.store(true);  // the next call looks again
+  for (const std::string& late : *answers) {
+    v1::OpenReply reply;
+    if (!reply.ParseFromString(late) || reply.array_id() == 0) continue;
+    const Departure unheard{wire::ArrayId{reply.array_id()}, 1};
+    leave({&unheard, 1}, 0, kNoInterrupts).IgnoreError();
+  }
 }
 
 absl::StatusOr<OpenAnswer> ControlStub::open_replica(wire::ArrayId home, const std::string& device,

@@ -5,22 +5,26 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "client/rpc/control_socket.h"
 #include "client/session/control_port.h"
+#include "client/session/file_source.h"
 
 namespace memlease::v1 {
 class OpenReply;
-}
+}  // namespace memlease::v1
 
 namespace memlease::internal {
 
 class ControlStub : public ControlPort {
  public:
-  // `credential`: what goes with every call to speak for the session.
-  ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential);
+  // `credential`: what goes with every call to speak for the session. `files`: its attach channel,
+  // which outlives this, for arrays to be opened with their files; nullptr: by calls alone.
+  ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential,
+              FileSource* files = nullptr);
   ~ControlStub() override;
 
   absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, const wire::Attributes& attributes,
@@ -71,12 +75,24 @@ class ControlStub : public ControlPort {
   absl::Status call(Prepare prepare, const Request& request, Reply& reply, InterruptCheck interrupt,
                     std::chrono::milliseconds longest = kDeadline);
 
+  // The same over the attach channel. None: it must be a call.
+  template <typename Request>
+  absl::StatusOr<std::optional<OpenAnswer>> open_with_files(wire::OpeningCall call,
+                                                            const Request& request,
+                                                            InterruptCheck interrupt);
+  // What calls over the attach channel have opened that were given up; waits so long for an answer.
+  void give_back_late_answers(std::chrono::milliseconds longest);
+  // What a failed call is for the caller, as a session has met its daemon before.
+  absl::Status failed(const absl::Status& status);
+
   static constexpr std::chrono::seconds kDeadline{30};
 
   const std::unique_ptr<const ControlSocket> socket_;
   const std::string credential_;
+  FileSource* const files_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> silent_{false};
+  std::atomic<bool> gave_up_{false};  // an open_with_files(), and its answer has not been seen
   std::atomic<bool> session_ended_{false};
   std::atomic<bool> daemon_ends_{false};
 };

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/session/file_source.h"
 #include "client/session/interrupt.h"
 #include "wire/array_spec.h"
 #include "wire/attributes.h"
@@ -48,6 +50,8 @@ struct OpenAnswer {
   // The daemon may have done subscribe(), too; then also whose row counts.
   std::optional<Subscribed> subscribed;
   wire::RowRef writer;
+  // That came with the answer: for whoever maps the array.
+  std::shared_ptr<FilesById> files;
 };
 
 struct ImportedMemory {

@@ -1,12 +1,16 @@
 // Port: where a client's shared files come from. Implemented by AttachClient
 // (client/channel/attach_client.h), in tests by FakeFiles (tests/support/fake_files.h); called by
-// MappingCache and Session. Thread-safe. fetch_all() and fetch() ask the daemon and wait for it, so
-// no lock is held over them; the others do not wait. In a forked child the connection is the
-// parent's: fetches fail with kForkedClient, alive() is false, goodbye() does nothing.
+// MappingCache, Session and ControlStub. Thread-safe. fetch_all(), fetch() and
+// open_array() ask the daemon and wait for it, so no lock is held over them; the others do not
+// wait. In a forked child the connection is the parent's: fetches fail with kForkedClient, alive()
+// is false, goodbye() does nothing.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,6 +37,8 @@ struct SharedFile {
   bool writable = false;
 };
 
+using FilesById = std::vector<std::pair<wire::FileId, SharedFile>>;
+
 class FileSource {
  public:
   virtual ~FileSource() = default;
@@ -46,6 +52,19 @@ class FileSource {
   // a file.
   virtual absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const WantedFile> files,
                                                             InterruptCheck interrupt) = 0;
+  struct OpenedArray {
+    std::string answer;  // of the call, serialized; empty: it must be made as a call
+    FilesById files;
+  };
+  // Makes a call whose answer comes with files: of those that it takes to read the array, with the
+  // ones of which the daemon has not told this process before. `request`: serialized, of
+  // wire::kMaxCallBytes at most. Errors as of fetch_all(), and the call's.
+  virtual absl::StatusOr<OpenedArray> open_array(wire::OpeningCall call, const std::string& request,
+                                                 InterruptCheck interrupt) = 0;
+  // Answers of open_array() that came when nobody waited for them any more, for the caller to give
+  // back what they have opened; waits for so long for one that is still to come. None: it has not.
+  virtual std::optional<std::vector<std::string>> take_late_answers(
+      std::chrono::milliseconds longest) = 0;
   // Of one file.
   absl::StatusOr<SharedFile> fetch(const WantedFile& file,
                                    InterruptCheck interrupt = kNoInterrupts) {

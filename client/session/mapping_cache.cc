@@ -128,11 +128,19 @@ absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::map(const WantedFile& wan
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> MappingCache::bring(
-    std::span<const WantedFile> files, InterruptCheck interrupt) {
+    std::span<const WantedFile> files, InterruptCheck interrupt, FilesById there) {
   std::vector<std::shared_ptr<Mapping>> mappings;
   std::vector<WantedFile> missing;
   for (const WantedFile& wanted : files) {
-    if (auto known = find(key_of(wanted))) {
+    auto known = find(key_of(wanted));
+    if (known == nullptr) {
+      const auto given = std::ranges::find(there, wanted.file, &FilesById::value_type::first);
+      if (given != there.end() && given->second.fd) {
+        auto mapped = map(wanted, std::move(given->second));
+        if (mapped.ok()) known = *std::move(mapped);
+      }
+    }
+    if (known != nullptr) {
       mappings.push_back(std::move(known));
     } else if (missing.size() < kMaxFetchedFiles &&
                std::ranges::find(missing, wanted.file, &WantedFile::file) == missing.end()) {

@@ -64,9 +64,11 @@ class MappingCache {
 
   // What get() would ask the daemon for one by one, by one request, and wire::kMaxFetchedFiles at
   // most: get() finds the files while the caller keeps what this returns. Those that are not to be
-  // had are left out, and with the first of them all: get() says why.
+  // had are left out, and with the first of them all: get() says why. What is there already, as it
+  // came with an answer, is taken from there, and the rest of that closed.
   absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(std::span<const WantedFile> files,
-                                                              InterruptCheck interrupt);
+                                                              InterruptCheck interrupt,
+                                                              FilesById there = {});
 
  private:
   // A file with an access.

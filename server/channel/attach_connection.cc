@@ -191,6 +191,9 @@ bool AttachConnection::handle(const wire::Received& received) {
       if (const auto* fetch = std::get_if<wire::FetchFrame>(&payload)) {
         return on_fetch(frame->request_id, *fetch);
       }
+      if (const auto* open = std::get_if<wire::OpenFrame>(&payload)) {
+        return on_open(frame->request_id, *open);
+      }
       if (note_farewell(payload)) return farewell_ != Farewell::kGoodbye;
       break;
   }
@@ -257,12 +260,30 @@ bool AttachConnection::on_fetch(std::uint32_t request_id, const wire::FetchFrame
   return answer(request_id, given, fds);
 }
 
+bool AttachConnection::on_open(std::uint32_t request_id, const wire::OpenFrame& open) {
+  expect_reading();
+  auto opened = host_->open_array(*session_, open.call, open.request);
+  if (!opened.ok()) return answer(request_id, wire::to_error_frame(opened.status()));
+  wire::OpenedFrame given{std::move(opened->answer), {}};
+  std::vector<int> fds;
+  for (const OpenedArray::File& file : opened->files) {
+    const FileGrant& grant = file.grant;
+    given.files.push_back({file.id, grant.kind, grant.size_bytes, grant.writable});
+    fds.push_back(grant.fd.get());
+  }
+  return answer(request_id, given, fds);
+}
+
 bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& payload,
                               std::span<const int> fds) {
   const int error =
       wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_), fds);
   if (error == 0) return true;
   if (error == ETOOMANYREFS) {
+    // What is open stays open: the client fetches the files, and is told then.
+    if (const auto* opened = std::get_if<wire::OpenedFrame>(&payload)) {
+      return answer(request_id, wire::OpenedFrame{opened->answer, {}});
+    }
     return answer(request_id,
                   wire::to_error_frame(make_error(
                       ErrorCode::kBusy, "too many files are on their way from daemon to clients",

@@ -13,11 +13,11 @@
 // forked child that uses the socket is not found out. It gains nothing that its parent could not
 // give it, and the client library closes the socket in a child.
 //
-// Then files are fetched, by one request at a time: while an answer lies unread the client's next
-// frame waits in the socket. Descriptors in flight count against the daemon's uid, so that one
-// client could otherwise stop all others: of the clients that leave an answer unread a few of each
-// uid are let be, as an honest one is stopped, or has given the call up and reads the answer at its
-// next one, and the others are cut.
+// Then files are fetched, and arrays opened with theirs, by one request at a time: while an answer
+// lies unread the client's next frame waits in the socket. Descriptors in flight count against the
+// daemon's uid, so that one client could otherwise stop all others: of the clients that leave an
+// answer unread a few of each uid are let be, as an honest one is stopped, or has given the call up
+// and reads the answer at its next one, and the others are cut.
 #pragma once
 
 #include <sys/types.h>
@@ -91,6 +91,7 @@ class AttachConnection {
   bool on_hello(const wire::HelloFrame& hello);
   bool on_proof(const wire::ProofFrame& proof);
   bool on_fetch(std::uint32_t request_id, const wire::FetchFrame& fetch);
+  bool on_open(std::uint32_t request_id, const wire::OpenFrame& open);
   bool note_farewell(const wire::Payload& payload);  // false: it is none
   bool answer(std::uint32_t request_id, const wire::Payload& payload,
               std::span<const int> fds = {});

@@ -249,13 +249,21 @@ absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string&
   return opened;
 }
 
+void Broker::add_if_new(const Session& session, wire::FileId file,
+                        std::vector<wire::FileId>& files) const {
+  if (files_.knows(session.id, file) || std::ranges::find(files, file) != files.end()) return;
+  files.push_back(file);
+}
+
 void Broker::subscribe_with(Session& session, Opened& opened) {
   const Array& array = *opened.array;
   if (!SessionRows::may_waste(session, array.domain)) return;
   const auto subscribed = subscribe(session, array.id);
   if (!subscribed.ok()) return;
   opened.subscribed = *subscribed;
+  add_if_new(session, subscribed->row.file, opened.new_files);
   const wire::FileRange writer = writer_ownership_.current(array);
+  add_if_new(session, writer.file, opened.new_files);
   files_.pin(writer.file, session.id, session.peer.uid);
   opened.writer = row_ref(writer);
 }
@@ -299,8 +307,15 @@ absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
 }
 
 Broker::Opened Broker::join(Session& session, Array& array, bool created) {
+  Opened opened{&array, may_write(session.peer, array.domain), created};
+  add_if_new(session, array.board_at.file, opened.new_files);
+  if (wire::is_host(array.spec)) {
+    for (const wire::FileRange& slot : array.slots) {
+      add_if_new(session, slot.file, opened.new_files);
+    }
+  }
   memberships_.join(session, array);
-  return Opened{&array, may_write(session.peer, array.domain), created};
+  return opened;
 }
 
 DeviceBackend& Broker::device_of(const Array& array) {

@@ -100,6 +100,9 @@ class Broker {
     bool created = false;
     std::optional<Subscribed> subscribed = std::nullopt;  // of open() alone
     wire::RowRef writer = {};                             // then: the row that counts now
+    // What it takes to read the array, as far as the session did not know of it before. Of a
+    // device's memory there are no files.
+    std::vector<wire::FileId> new_files = {};
   };
   // The array, or memory that must be made without the core and handed to add_memory() before this
   // is called again.
@@ -214,6 +217,8 @@ class Broker {
   DeviceBackend& device_of(const Array& array);
   Opened join(Session& session, Array& array, bool created);
   void subscribe_with(Session& session, Opened& opened);
+  void add_if_new(const Session& session, wire::FileId file,
+                  std::vector<wire::FileId>& files) const;
   // One that has just been made, into the catalog; its maker is its first member.
   Opened enter(Session& session, std::unique_ptr<Array> array);
 

@@ -118,10 +118,13 @@ void FileTable::pin(FileId id, wire::SessionId session, uid_t uid) {
   ++it->second.pins;
 }
 
-absl::Status FileTable::may_pin(FileId id, wire::SessionId session, uid_t uid) const {
+bool FileTable::knows(wire::SessionId session, FileId id) const {
   const auto known = pinned_.find(session);
-  const bool knows = known != pinned_.end() && known->second.numbers.contains(id);
-  return knows ? absl::OkStatus() : may_pin(uid);
+  return known != pinned_.end() && known->second.numbers.contains(id);
+}
+
+absl::Status FileTable::may_pin(FileId id, wire::SessionId session, uid_t uid) const {
+  return knows(session, id) ? absl::OkStatus() : may_pin(uid);
 }
 
 void FileTable::session_ended(wire::SessionId session) {

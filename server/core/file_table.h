@@ -85,6 +85,8 @@ class FileTable {
     return quota_.account(uid).may_spend(Resource::kFileNumbers, 1);
   }
   absl::Status may_pin(wire::FileId id, wire::SessionId session, uid_t uid) const;
+  // It has been told of the number, or given the file.
+  bool knows(wire::SessionId session, wire::FileId id) const;
   // Its process has exited, or has said that it uses nothing any more.
   void session_ended(wire::SessionId session);
   // Memory that a session has closed.

@@ -1,6 +1,7 @@
 #include "server/core/late_wakes.h"
 
 #include <new>
+#include <utility>
 
 #include "wire/futex.h"
 
@@ -11,10 +12,16 @@ thread_local LateWakes* current = nullptr;
 
 }  // namespace
 
-LateWakes::LateWakes() { current = this; }
+LateWakes::LateWakes(Words& crowded) : crowded_(crowded) { current = this; }
 
 LateWakes::~LateWakes() {
   current = nullptr;
+  std::erase_if(words_,
+                [](const wire::HalfWord* word) { return wire::futex_wake(*word, kFew) < kFew; });
+  crowded_ = std::move(words_);
+}
+
+CrowdedWakes::~CrowdedWakes() {
   for (const wire::HalfWord* word : words_) wire::futex_wake_all(*word);
 }
 

@@ -3,6 +3,8 @@
 // wait.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "wire/shared_word.h"
@@ -10,17 +12,38 @@
 namespace memlease::server {
 
 // While one lives, wake_sleepers() on its thread only notes whom; its end wakes them. So one is
-// made before the core is locked, and ends when that is unlocked, and the boards still stand.
+// made before the core is locked, and ends when that is unlocked, and the boards still stand. It
+// wakes kFew of each word; where there may be more, the word is added to `crowded`, for them to be
+// woken where nobody waits for that.
 class LateWakes {
  public:
-  LateWakes();
+  static constexpr int kFew = 128;
+  using Words = std::vector<const wire::HalfWord*>;
+  explicit LateWakes(Words& crowded);
   ~LateWakes();
   LateWakes(const LateWakes&) = delete;
   LateWakes& operator=(const LateWakes&) = delete;
 
  private:
   friend void wake_sleepers(const wire::HalfWord& word);
-  std::vector<const wire::HalfWord*> words_;
+  Words& crowded_;
+  Words words_;
+};
+
+// Wakes, at its end, all who sleep on crowded words. The words' boards, which may have gone, stand
+// until then.
+class CrowdedWakes {
+ public:
+  using Boards = std::vector<std::shared_ptr<const void>>;
+  CrowdedWakes(LateWakes::Words words, Boards boards)
+      : words_(std::move(words)), boards_(std::move(boards)) {}
+  ~CrowdedWakes();
+  CrowdedWakes(const CrowdedWakes&) = delete;
+  CrowdedWakes& operator=(const CrowdedWakes&) = delete;
+
+ private:
+  const LateWakes::Words words_;
+  const Boards boards_;
 };
 
 // Everybody who sleeps on the word, which has changed: now, where no LateWakes lives.

@@ -61,6 +61,16 @@ struct FileGrant {
   bool writable = false;
 };
 
+// An array that has been opened with the files that it takes to read it.
+struct OpenedArray {
+  struct File {
+    wire::FileId id{0};
+    FileGrant grant;
+  };
+  std::string answer;  // of the call, serialized; empty: nothing has been done
+  std::vector<File> files;
+};
+
 class SessionHost {
  public:
   virtual ~SessionHost() = default;
@@ -71,6 +81,11 @@ class SessionHost {
   // sessions know too many files.
   virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file,
                                                bool writable) = 0;
+  // A call that opens an array; `request` is serialized, and the peer's. Empty where the answer
+  // takes, or is, too long for the channel. What the call fails with, and kInvalidArgument for what
+  // is no request.
+  virtual absl::StatusOr<OpenedArray> open_array(wire::SessionId session, wire::OpeningCall call,
+                                                 const std::string& request) = 0;
   // The connection has ended. The token dies. After a goodbye that is the end of the session;
   // otherwise what its process has mapped stays in force until it exits. True if exited() is still
   // awaited. Never called twice for one session.

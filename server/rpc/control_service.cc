@@ -13,6 +13,7 @@
 #include "fmt/format.h"
 #include "server/core/name_pattern.h"
 #include "server/rpc/array_list.h"
+#include "server/rpc/open_array.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -22,52 +23,10 @@ namespace {
 
 constexpr int kNamesOfPage = 8192;
 
-void fill(const Broker::Subscribed& subscribed, v1::SubscribeReply& reply) {
-  *reply.mutable_row() = wire::to_proto(subscribed.row);
-}
-
-// What a client needs to map an array.
-void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenReply& reply) {
-  const Array& array = *opened.array;
-  reply.set_array_id(wire::to_int(array.id));
-  *reply.mutable_spec() = wire::to_proto(array.spec);
-  *reply.mutable_board_record() = wire::to_proto(array.board_at);
-  // The board says where the others are.
-  for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
-    *reply.add_slots() = wire::to_proto(array.slots[s]);
-  }
-  reply.set_slot_bytes(array.slot_bytes);
-  reply.set_may_write(opened.may_write);
-  reply.set_created(opened.created);
-  reply.set_owner_uid(array.domain.uid);
-  reply.set_owner_gid(array.domain.gid);
-  if (!array.write_events.empty()) {
-    *reply.mutable_events() = wire::to_proto(array.write_events.at());
-  }
-  reply.set_host_waits_ms(host_waits_ms);
-  if (opened.subscribed) {
-    fill(*opened.subscribed, *reply.mutable_subscribed());
-    *reply.mutable_writer() = wire::to_proto(opened.writer);
-  }
-  if (!array.home) {
-    if (array.attributes) *reply.mutable_attributes() = wire::to_proto(*array.attributes);
-    return;
-  }
-  reply.set_home_id(wire::to_int(*array.home));
-  reply.set_replica_number(array.replica_number);
-}
-
 // Nobody takes the answer of a call that its client has given up: what it has opened is given back.
 absl::Status give_back_if_cancelled(const grpc::ServerContext& context, Broker& broker,
                                     Session& session, const Broker::Opened& opened) {
   return context.IsCancelled() ? broker.leave(session, opened.array->id, 1) : absl::OkStatus();
-}
-
-// What sessions that have ended still have may be what an array finds no room for.
-bool makes_room(Broker& broker, const absl::Status& status) {
-  const wire::ErrorCode code = wire::code_of(status);
-  return (code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory) &&
-         broker.work_off_ends();
 }
 
 absl::Status too_many_departures(int count) {
@@ -83,12 +42,6 @@ std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& conte
   const auto token = metadata.find("memlease-token-bin");
   if (token == metadata.end()) return {};
   return {reinterpret_cast<const std::uint8_t*>(token->second.data()), token->second.size()};
-}
-
-// Of a request that may say whose array it wants.
-template <typename Request>
-std::optional<uid_t> owner_of(const Request& request) {
-  return request.has_owner_uid() ? std::optional<uid_t>(request.owner_uid()) : std::nullopt;
 }
 
 }  // namespace
@@ -173,18 +126,12 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
 
 grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
                                     v1::OpenReply* reply) {
-  auto spec = wire::from_proto(request->spec());
-  if (!spec.ok()) return answer(spec.status());
-  auto attributes = wire::from_proto(request->attributes());
-  if (!attributes.ok()) return answer(attributes.status());
-  SharedAttributes shared;
-  if (!attributes->empty()) {
-    shared = std::make_shared<const wire::Attributes>(*std::move(attributes));
-  }
+  const auto creating = from_proto(*request);
+  if (!creating.ok()) return answer(creating.status());
   const auto create = [&](Broker& broker, Session& session) {
-    return broker.create(session, *spec, request->exist_ok(), shared, owner_of(*request));
+    return creating->in(broker, session);
   };
-  return make(*context, "Create", spec->device, create, *reply);
+  return make(*context, "Create", creating->spec.device, create, *reply);
 }
 
 grpc::Status ControlService::OpenReplica(grpc::ServerContext* context,

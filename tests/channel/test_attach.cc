@@ -86,6 +86,56 @@ TEST_P(Attach, GivesTheClientItsSessionAndItsFiles) {
   EXPECT_THAT(log, ElementsAre());
 }
 
+TEST_P(Attach, OpensAnArrayWithItsFiles) {
+  host.files = {{1, "board"}};
+  serve();
+  Child child([&] {
+    return attached(directory, [&](AttachClient& client) -> std::string {
+      const auto opened =
+          client.open_array(wire::OpeningCall::kCreate, "density", internal::kNoInterrupts);
+      if (!opened.ok()) return say(opened.status());
+      if (opened->answer != "density") return "other answer: " + opened->answer;
+      if (opened->files.size() != 1) return "other number of files";
+      const auto& [id, file] = opened->files[0];
+      char bytes[10];
+      if (id != FileId{1} || ::pread(file.fd.get(), bytes, sizeof(bytes), 0) != 5) return "file";
+      if (file.kind != wire::FileKind::kBoard || file.size_bytes != 5 || file.writable) return "is";
+      return check_file(client, 1, "board");
+    });
+  });
+  EXPECT_EQ(finish(child), "");
+  EXPECT_TRUE(host.has("create 1"));
+}
+
+// So that what it has opened can be given back.
+TEST_P(Attach, KeepsTheAnswerThatAnInterruptedOpenDidNotWaitFor) {
+  host.open_takes = std::chrono::milliseconds(300);
+  serve();
+  Child child([&] {
+    return attached(directory, [&](AttachClient& client) -> std::string {
+      using Answers = std::vector<std::string>;
+      const auto interrupt = [] { return wire::make_error(ErrorCode::kInterrupted, "enough"); };
+      const auto open = [&](const char* name, internal::InterruptCheck check) {
+        return wire::code_of(client.open_array(wire::OpeningCall::kOpen, name, check).status());
+      };
+      const auto soon = std::chrono::milliseconds(1);
+      const auto later = std::chrono::seconds(20);
+      if (open("first", interrupt) != ErrorCode::kInterrupted) return "first";
+      if (client.take_late_answers(soon)) return "an answer before it came";
+      if (client.take_late_answers(later) != Answers{"first"}) return "not the first";
+      if (client.take_late_answers(soon) != Answers{}) return "the first once more";
+      if (open("second", interrupt) != ErrorCode::kInterrupted) return "second";
+      // It is out of the way of the next one.
+      if (client.open_array(wire::OpeningCall::kOpen, "third", internal::kNoInterrupts)->answer !=
+          "third") {
+        return "third";
+      }
+      return client.take_late_answers(soon) == Answers{"second"} ? "" : "not the second";
+    });
+  });
+  EXPECT_EQ(finish(child), "");
+}
+
 // By one answer; those that are not to be had are left out, unless it is the first.
 TEST_P(Attach, GivesSeveralFilesAtOnce) {
   for (std::uint32_t file = 1; file <= 8; ++file) host.files[file] = std::string(file, 'x');

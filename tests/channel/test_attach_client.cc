@@ -38,7 +38,8 @@ using Script = std::vector<std::vector<Answer>>;
 
 class AttachClientTest : public AttachFixture {
  protected:
-  // Connects to a daemon that follows the script, and, if that works, fetches file 8.
+  // Connects to a daemon that follows the script, and, if that works, fetches file 8, or opens an
+  // array.
   std::string outcome(const Script& script) {
     listener.reset();
     ::unlink((directory + "/attach.sock").c_str());
@@ -54,6 +55,11 @@ class AttachClientTest : public AttachFixture {
       const auto client = AttachClient::connect(directory);
       if (!client.ok()) {
         said = say(client.status());
+      } else if (opens) {
+        const auto opened =
+            (*client)->open_array(wire::OpeningCall::kOpen, "a request", internal::kNoInterrupts);
+        said = opened.ok() ? "opened" : say(opened.status());
+        if (!opened.ok() && (*client)->alive()) said += "; alive";
       } else {
         const auto file = (*client)->fetch({FileId{8}});
         said = file.ok() ? "file" : say(file.status());
@@ -63,6 +69,8 @@ class AttachClientTest : public AttachFixture {
     EXPECT_EQ(daemon.reap(), "");
     return said;
   }
+
+  bool opens = false;
 
  private:
   void play(const Script& script) const {
@@ -80,8 +88,9 @@ class AttachClientTest : public AttachFixture {
   }
 
   static void send(int socket, const Answer& answer) {
-    const std::uint32_t request_id =
-        std::holds_alternative<wire::FileFrame>(answer.payload) ? 1 : 0;
+    const bool answers = std::holds_alternative<wire::FileFrame>(answer.payload) ||
+                         std::holds_alternative<wire::OpenedFrame>(answer.payload);
+    const std::uint32_t request_id = answers ? 1 : 0;
     auto bytes = wire::encode_frame({request_id, answer.payload});
     if (answer.fds <= kMost) {
       const std::vector<int> fds(static_cast<std::size_t>(answer.fds), STDERR_FILENO);
@@ -190,6 +199,22 @@ TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNotTheFile) {
   EXPECT_THAT(fetch({swamped}), is_lost("carried more than 8 file descriptors"));
   EXPECT_THAT(fetch({kWelcome}), is_lost("by another WELCOME"));
   EXPECT_THAT(fetch({{wire::FetchFrame{{{FileId{0}}}}}}), is_lost("malformed"));
+}
+
+TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNoOpenedArray) {
+  opens = true;
+  const auto open = [this](Answer answer) {
+    return outcome({{kChallenge}, {kWelcome}, {std::move(answer)}});
+  };
+  const wire::FileFrame::File file{FileId{8}, wire::FileKind::kBoard, 1, false};
+  EXPECT_EQ(open({wire::OpenedFrame{"an answer", {file}}, 1}), "opened");
+  EXPECT_EQ(open({wire::OpenedFrame{"an answer", {}}, 0}), "opened");
+  const auto is_lost =
+      AllOf(StartsWith("DaemonLost: the session with the daemon at "),
+            HasSubstr("it answered OPEN by another "), ::testing::Not(HasSubstr("; alive")));
+  EXPECT_THAT(open({wire::OpenedFrame{"an answer", {file}}, 0}), is_lost);
+  EXPECT_THAT(open({wire::OpenedFrame{"an answer", {file}}, 2}), is_lost);
+  EXPECT_THAT(open(kFile), is_lost);
 }
 
 // The descriptor arrives when this process has no free number: a later one may find one.

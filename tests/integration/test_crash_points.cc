@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "memlease/v1/admin.pb.h"
 #include "tests/integration/crash_step.h"
+#include "tests/support/eventually.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -255,7 +256,8 @@ TEST_P(CrashPoints, HurtNobodyElse) {
     }
   }
   EXPECT_EQ(daemon_.unsettled(), "");
-  EXPECT_EQ(daemon_.memfds(), memfds);
+  EXPECT_TRUE(eventually([&] { return daemon_.memfds() <= memfds + 1; }))
+      << daemon_.memfds() << ", and one is kept ready for the next session";
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, CrashPoints, ::testing::Values(1, 2, 3));

@@ -90,7 +90,8 @@ TEST(KillStorm, LeavesBystandersAndBooksAlone) {
     }
   }
   EXPECT_EQ(daemon.unsettled(), "");
-  EXPECT_LE(daemon.memfds(), memfds + 1) << "but for the page on which they waited for their turn";
+  EXPECT_TRUE(eventually([&] { return daemon.memfds() <= memfds + 2; }))
+      << "the page on which they waited for their turn, and one that is kept ready";
   reached("{} kills, nothing left; four bystanders without an error", kills);
 }
 

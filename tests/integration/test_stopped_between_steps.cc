@@ -118,7 +118,11 @@ TEST_F(StoppedBetweenSteps, DoesNotHoldUpTheInterruptOfAFirstRead) {
   EXPECT_EQ(array.read().version(), 1U);
 }
 
+// Once more, after the process has let the files go that came with the first answer.
 TEST_F(StoppedBetweenSteps, DoesNotHoldUpTheInterruptOfAnOpening) {
+  EXPECT_EQ(client.open("a").read().version(), 1U);
+  EXPECT_TRUE(client.exists("a"));
+  EXPECT_FALSE(open_here());
   stop_behind([this] { return open_here(); }, [] { throw InterruptedStep{}; });
   expect_soon([&] { EXPECT_THROW(static_cast<void>(client.open("a")), InterruptedStep); });
   go_on();

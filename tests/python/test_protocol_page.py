@@ -192,7 +192,7 @@ def payload_of(frame):
         found = re.search(r"\b(?:f|file)\.(\w+)|\((file)\)", what)
         name = found[1] or found[2]
         cast = re.search(r"std::uint\d+_t", what)
-        if how == "text":
+        if how in ("text", "message"):
             fields.append(f"{name} text")
         elif how == "bytes":
             size = re.search(rf"using {types[name]} = std::array<std::uint8_t, (\d+)>", FRAME_H)[1]
@@ -200,6 +200,8 @@ def payload_of(frame):
         else:
             fields.append(f"{name} {NUMBERS[cast[0] if cast else types[name]]}")
     most = constant("kMaxFetchedFiles", IDS_H)
+    if "FileFrame{f.files}" in writes:
+        fields.append(f"then 0 to {most} times as FILE")
     return (f"1 to {most} times: " if several else "") + ", ".join(fields)
 
 
@@ -209,7 +211,7 @@ def test_frames_have_the_payloads_that_the_page_says():
         [number, name.upper(), payload_of(f"{name}Frame")]
         for name, number in re.findall(r"k(\w+) = (\d+)", types)
     ]
-    assert len(expected) == 9
+    assert len(expected) == 11
     assert [row for row in rows(section("## Attach channel")) if row[0].isdigit()][5:] == expected
 
 
@@ -238,6 +240,8 @@ def test_limits_of_frames_are_what_the_page_says():
     text = section("## Attach channel")
     assert f"at most\n{constant('kMaxFrameBytes')} bytes" in text
     assert f"at most {constant('kMaxVersionTextBytes')} bytes of printable ASCII" in text
+    assert f"the messages of a call {constant('kMaxCallBytes')}" in text
+    assert f"the request of `Create` {constant('kMaxCreateBytes')}" in text
     assert f"error texts at most {constant('kMaxErrorTextBytes')} bytes" in text
 
 

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "client/session/file_source.h"
@@ -40,6 +41,15 @@ class FakeFiles : public internal::FileSource {
     }
     if (given.front().fd) return given;
     return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");
+  }
+  // By the call.
+  absl::StatusOr<OpenedArray> open_array(wire::OpeningCall /*call*/, const std::string& /*request*/,
+                                         internal::InterruptCheck /*interrupt*/) override {
+    return OpenedArray{};
+  }
+  std::optional<std::vector<std::string>> take_late_answers(
+      std::chrono::milliseconds /*longest*/) override {
+    return std::nullopt;
   }
   bool alive() override {
     ++looks;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
@@ -39,6 +40,20 @@ absl::StatusOr<server::FileGrant> FakeSessionHost::fetch_file(wire::SessionId se
     fd.reset(::open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
   }
   return server::FileGrant{std::move(fd), wire::FileKind::kBoard, content.size(), writable};
+}
+
+absl::StatusOr<server::OpenedArray> FakeSessionHost::open_array(wire::SessionId session,
+                                                                wire::OpeningCall call,
+                                                                const std::string& request) {
+  record(call == wire::OpeningCall::kCreate ? "create" : "array", session);
+  std::this_thread::sleep_for(open_takes);
+  server::OpenedArray opened{request, {}};
+  if (files.contains(1)) {
+    auto grant = fetch_file(session, wire::FileId{1}, false);
+    if (!grant.ok()) return grant.status();
+    opened.files.push_back({wire::FileId{1}, *std::move(grant)});
+  }
+  return opened;
 }
 
 wire::Token FakeSessionHost::token_of(wire::SessionId session) {

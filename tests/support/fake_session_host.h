@@ -2,6 +2,7 @@
 // and keeps what it was asked. For one thread, the loop's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,6 +25,9 @@ class FakeSessionHost : public server::SessionHost {
   absl::StatusOr<server::NewSession> open_session(const server::PeerIdentity& peer) override;
   absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file,
                                                bool writable) override;
+  // Answers with the request, and with file 1 if there is one.
+  absl::StatusOr<server::OpenedArray> open_array(wire::SessionId session, wire::OpeningCall call,
+                                                 const std::string& request) override;
   bool hang_up(wire::SessionId session, server::Farewell farewell) override {
     record(farewell == server::Farewell::kNone ? "hang_up" : std::string(name_of(farewell)),
            session);
@@ -38,7 +42,8 @@ class FakeSessionHost : public server::SessionHost {
   static wire::Token token_of(wire::SessionId session);
   bool has(const std::string& event) const;
 
-  absl::Status refusal;  // of open_session, unless ok
+  absl::Status refusal;                     // of open_session, unless ok
+  std::chrono::milliseconds open_takes{0};  // of open_array
   bool ends_with_program = true;
   std::map<std::uint32_t, std::string> files;  // even ids are handed out writable
   std::vector<server::PeerIdentity> peers;

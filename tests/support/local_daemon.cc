@@ -273,6 +273,15 @@ class LocalDaemon::Files : public internal::FileSource {
     }
     return answers;
   }
+  // By the call.
+  absl::StatusOr<OpenedArray> open_array(wire::OpeningCall /*call*/, const std::string& /*request*/,
+                                         internal::InterruptCheck /*interrupt*/) override {
+    return OpenedArray{};
+  }
+  std::optional<std::vector<std::string>> take_late_answers(
+      std::chrono::milliseconds /*longest*/) override {
+    return std::nullopt;
+  }
   bool alive() override { return true; }
   bool watch_end() override { return false; }
   bool closed_by_program() override { return false; }

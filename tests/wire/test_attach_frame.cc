@@ -35,6 +35,8 @@ std::vector<Frame> one_of_each() {
       {0, ByeFrame{}},
       {9, ErrorFrame{ErrorCode::kNotFound, "no such file", "Ask for another."}},
       {0, ExitFrame{}},
+      {9, OpenFrame{OpeningCall::kCreate, "a request"}},
+      {9, OpenedFrame{"an answer", {}}},
   };
 }
 
@@ -47,8 +49,9 @@ TEST(AttachFrame, StandsOnTheWireAsDocumented) {
   EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(expected))));
   std::vector<std::size_t> sizes;
   for (const Frame& frame : one_of_each()) sizes.push_back(encode_frame(frame).size() - 16);
-  EXPECT_THAT(sizes, ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 8 + 2 + 5, 5,
-                                            4 + 4 + 8 + 1, 0, 4 + 2 + 12 + 2 + 16, 0));
+  EXPECT_THAT(sizes,
+              ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 8 + 2 + 5, 5,
+                                     4 + 4 + 8 + 1, 0, 4 + 2 + 12 + 2 + 16, 0, 1 + 2 + 9, 2 + 9));
 }
 
 TEST(AttachFrame, ReadsEachTypeAsItWasWritten) {
@@ -79,6 +82,25 @@ TEST(AttachFrame, AsksForAndGivesUpToEightFiles) {
   given.files.push_back({FileId{9}});
   EXPECT_THAT(message_of(parse_frame(encode_frame({9, fetch})).status()), HasSubstr("FETCH of 61"));
   EXPECT_THAT(message_of(parse_frame(encode_frame({9, given})).status()), HasSubstr("FILE of 169"));
+}
+
+// The longest answer has room for as many files as come with it.
+TEST(AttachFrame, CarriesTheMessagesOfACallWhole) {
+  std::string message(kMaxCallBytes, '\0');
+  message.back() = '\xff';  // not UTF-8, and not cut for that
+  const FileFrame::File file{FileId{1}, FileKind::kBoard, 4096, false};
+  for (const std::size_t files : {std::size_t{0}, kMaxFetchedFiles}) {
+    const OpenedFrame opened{message, std::vector<FileFrame::File>(files, file)};
+    const Frame frames[] = {
+        {9, OpenFrame{OpeningCall::kOpen, message}}, {9, opened}, {9, OpenedFrame{}}};
+    for (const Frame& frame : frames) {
+      const auto parsed = parse_frame(encode_frame(frame));
+      ASSERT_TRUE(parsed.ok()) << name_of(type_of(frame)) << ": " << parsed.status();
+      EXPECT_EQ(*parsed, frame);
+    }
+  }
+  const std::vector<FileFrame::File> many(kMaxFetchedFiles + 1, file);
+  EXPECT_FALSE(parse_frame(encode_frame({9, OpenedFrame{"", many}})).ok());
 }
 
 TEST(AttachFrame, RefusesEachTypeTruncatedOrExtendedAnywhere) {
@@ -138,6 +160,7 @@ const Frame kWelcome{0, WelcomeFrame{}};
 const Frame kFetch{0, FetchFrame{}};
 const Frame kFile{0, FileFrame{}};
 const Frame kFetchTwo{0, FetchFrame{std::vector<FetchFrame::File>(2)}};
+const Frame kOpen{0, OpenFrame{}};
 const Frame kFileTwo{0, FileFrame{std::vector<FileFrame::File>(2)}};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -149,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Version2", kFetch, set(4, 2), "version 2 of the attach protocol, this side 1",
                  ErrorCode::kVersionSkew},
         BadFrame{"Type0", kFetch, set(6, 0), "type 0 is unknown"},
-        BadFrame{"Type10", kFetch, set(6, 10), "type 10 is unknown"},
+        BadFrame{"Type12", kFetch, set(6, 12), "type 12 is unknown"},
         BadFrame{"Type256", kFetch, set(7, 1), "type 261 is unknown"},
         BadFrame{"OtherType", kFetch, set(6, 2), "wrong length"},
         BadFrame{"HugePayload", kFetch, set(11, 0xff), "announces 4278190085 bytes"},
@@ -178,6 +201,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"FileKind5", kFile, set(20, 5), "FILE has a field out of range"},
         BadFrame{"FileKindHigh", kFile, set(23, 1), "FILE has a field out of range"},
         BadFrame{"FileWritable2", kFile, set(32, 2), "FILE has a field out of range"},
+        BadFrame{"OpenCall0", kOpen, set(16, 0), "OPEN has a field out of range"},
+        BadFrame{"OpenCall3", kOpen, set(16, 3), "OPEN has a field out of range"},
         BadFrame{"Oversized", kFetch, [](Bytes& bytes) { bytes.resize(kMaxFrameBytes + 1); },
                  "4097 bytes are more than 4096"}),
     [](const auto& bad) { return bad.param.name; });
@@ -256,7 +281,7 @@ std::array<std::uint8_t, N> any_bytes() {
 Payload any_payload() {
   const auto file = FileId{*rc::gen::inRange<std::uint32_t>(1, kMaxFileId + 1)};
   const auto number = *rc::gen::arbitrary<std::uint64_t>();
-  switch (*rc::gen::inRange(1, 10)) {
+  switch (*rc::gen::inRange(1, 12)) {
     case 1: {
       const auto low = *rc::gen::inRange<std::uint16_t>(1, 65535);
       const auto high = *rc::gen::inRange<std::uint16_t>(low, 65535);
@@ -281,6 +306,13 @@ Payload any_payload() {
       const FileFrame::File given{file, FileKind{*rc::gen::inRange<std::uint32_t>(1, 4)}, number,
                                   number % 2 == 0};
       return FileFrame{std::vector<FileFrame::File>(1 + number % kMaxFetchedFiles, given)};
+    }
+    case 9:
+      return OpenFrame{OpeningCall{*rc::gen::inRange<std::uint8_t>(1, 3)}, any_text(kMaxCallBytes)};
+    case 10: {
+      const FileFrame::File given{file, FileKind::kBoard, number, number % 2 == 0};
+      return OpenedFrame{any_text(kMaxCallBytes),
+                         std::vector<FileFrame::File>(number % (1 + kMaxFetchedFiles), given)};
     }
     case 7:
       return ByeFrame{};

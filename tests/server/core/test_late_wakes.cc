@@ -4,8 +4,10 @@
 
 #include <array>
 #include <chrono>
+#include <climits>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/core/late_wakes.h"
@@ -24,13 +26,20 @@ bool wake_one(const wire::HalfWord& word) {
   return ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0) == 1;
 }
 
+// They stay where they are: each is requeued from the word to itself.
+int sleepers_on(wire::HalfWord& word) {
+  return static_cast<int>(
+      ::syscall(SYS_futex, &word, FUTEX_CMP_REQUEUE, 0, INT_MAX, &word, word.load()));
+}
+
 TEST(LateWakes, WakeAtTheirEndAndNotBefore) {
   wire::HalfWord first{0};
   wire::HalfWord second{0};
+  LateWakes::Words crowded;
   std::thread sleeps_on_first(sleep_on, std::cref(first));
   std::thread sleeps_on_second(sleep_on, std::cref(second));
   {
-    const LateWakes late;
+    const LateWakes late(crowded);
     while (!wake_one(first)) std::this_thread::yield();  // asleep, and woken by us
     sleeps_on_first.join();
     sleeps_on_first = std::thread(sleep_on, std::cref(first));
@@ -41,6 +50,27 @@ TEST(LateWakes, WakeAtTheirEndAndNotBefore) {
   }
   sleeps_on_first.join();
   sleeps_on_second.join();
+  EXPECT_TRUE(crowded.empty());
+}
+
+// As many threads as it takes: one that has been woken does not sleep again.
+TEST(LateWakes, LeaveTheRestOfACrowdToWhoeverHasTime) {
+  wire::HalfWord word{0};
+  LateWakes::Words crowded;
+  constexpr int kCrowd = LateWakes::kFew + 1;
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < kCrowd; ++i) sleepers.emplace_back(sleep_on, std::cref(word));
+  while (sleepers_on(word) < kCrowd) std::this_thread::yield();
+  {
+    const LateWakes late(crowded);
+    wake_sleepers(word);
+  }
+  EXPECT_EQ(crowded, LateWakes::Words{&word});
+  EXPECT_EQ(sleepers_on(word), 1);
+  {
+    const CrowdedWakes rest(std::move(crowded), {});
+  }
+  for (std::thread& sleeper : sleepers) sleeper.join();
 }
 
 TEST(LateWakes, WhereNoneLivesAllAreWokenAtOnce) {
