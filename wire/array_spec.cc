@@ -206,39 +206,39 @@ absl::Status validate(const ArraySpec& spec) {
   return absl::OkStatus();
 }
 
-std::vector<std::int64_t> strides_bytes_of(const ArraySpec& spec) {
-  if (!spec.strides_bytes.empty()) return spec.strides_bytes;
-  std::vector<std::int64_t> strides(spec.shape.size());
-  std::int64_t stride = spec.dtype.itemsize_bytes();
-  for (std::size_t i = spec.shape.size(); i-- > 0;) {
+std::vector<std::int64_t> strides_bytes_of(const ArrayKind& kind) {
+  if (!kind.strides_bytes.empty()) return kind.strides_bytes;
+  std::vector<std::int64_t> strides(kind.shape.size());
+  std::int64_t stride = kind.dtype.itemsize_bytes();
+  for (std::size_t i = kind.shape.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= std::max<std::int64_t>(spec.shape[i], 1);
+    stride *= std::max<std::int64_t>(kind.shape[i], 1);
   }
   return strides;
 }
 
-std::uint64_t size_bytes_of(const ArraySpec& spec) {
-  const auto strides = strides_bytes_of(spec);
-  std::uint64_t bytes = spec.dtype.itemsize_bytes();
-  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
-    if (spec.shape[i] == 0) return 0;
-    if (spec.shape[i] > 1) {
+std::uint64_t size_bytes_of(const ArrayKind& kind) {
+  const auto strides = strides_bytes_of(kind);
+  std::uint64_t bytes = kind.dtype.itemsize_bytes();
+  for (std::size_t i = 0; i < kind.shape.size(); ++i) {
+    if (kind.shape[i] == 0) return 0;
+    if (kind.shape[i] > 1) {
       bytes +=
-          static_cast<std::uint64_t>(strides[i]) * static_cast<std::uint64_t>(spec.shape[i] - 1);
+          static_cast<std::uint64_t>(strides[i]) * static_cast<std::uint64_t>(kind.shape[i] - 1);
     }
   }
   return bytes;
 }
 
-std::uint32_t max_slots_of(const ArraySpec& spec) {
-  if (spec.max_slots != 0) return spec.max_slots;
-  if (spec.slots == 1) return spec.slots;
-  if (size_bytes_of(spec) <= kDefaultGrowthBytes / kMaxSlots) return kMaxSlots;
-  return std::min(8 * spec.slots, kMaxSlots);
+std::uint32_t max_slots_of(const ArrayKind& kind) {
+  if (kind.max_slots != 0) return kind.max_slots;
+  if (kind.slots == 1) return kind.slots;
+  if (size_bytes_of(kind) <= kDefaultGrowthBytes / kMaxSlots) return kMaxSlots;
+  return std::min(8 * kind.slots, kMaxSlots);
 }
 
-std::string describe(const ArraySpec& spec) {
-  return fmt::format("{}[{}]", name_of(spec.dtype), fmt::join(spec.shape, ","));
+std::string describe(const ArrayKind& kind) {
+  return fmt::format("{}[{}]", name_of(kind.dtype), fmt::join(kind.shape, ","));
 }
 
 }  // namespace memlease::wire

@@ -27,8 +27,8 @@ enum class Lifetime : std::uint8_t { kSession = 1, kPersistent = 2 };
 // Which process of those that may write becomes the writer: whoever asks next, or one alone.
 enum class Writer : std::uint8_t { kAny = 1, kExclusive = 2 };
 
-struct ArraySpec {
-  std::string name;
+// What arrays of one kind have in common: all but their names.
+struct ArrayKind {
   DType dtype;
   std::vector<std::int64_t> shape;          // elements per dimension
   std::vector<std::int64_t> strides_bytes;  // empty = C order
@@ -38,10 +38,15 @@ struct ArraySpec {
   Lifetime lifetime = Lifetime::kSession;
   std::uint32_t mode = 0600;  // of rw-rw-rw- alone
   Writer writer = Writer::kAny;
+  friend bool operator==(const ArrayKind&, const ArrayKind&) = default;
+};
+
+struct ArraySpec : ArrayKind {
+  std::string name;
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 
-inline bool is_host(const ArraySpec& spec) { return spec.device == "host"; }
+inline bool is_host(const ArrayKind& kind) { return kind.device == "host"; }
 
 bool is_name_char(char c);  // one of A-Z a-z 0-9 . _ -
 // Path-like: parts of such characters joined by single '/', neither first nor last, no "." or "..".
@@ -59,13 +64,13 @@ absl::Status validate_pattern(std::string_view pattern);
 absl::Status validate(const ArraySpec& spec);
 
 // Strides that a validated spec has, in bytes: its own or those of C order.
-std::vector<std::int64_t> strides_bytes_of(const ArraySpec& spec);
+std::vector<std::int64_t> strides_bytes_of(const ArrayKind& kind);
 // Bytes of one slot of a validated spec (0 where a dimension is 0).
-std::uint64_t size_bytes_of(const ArraySpec& spec);
+std::uint64_t size_bytes_of(const ArrayKind& kind);
 // The slots that a validated spec may grow to: its own max_slots, or by default 64 where these are
 // small, else eight times its slots; what cannot grow (slots=1): its slots.
-std::uint32_t max_slots_of(const ArraySpec& spec);
+std::uint32_t max_slots_of(const ArrayKind& kind);
 // "float32[512,512]".
-std::string describe(const ArraySpec& spec);
+std::string describe(const ArrayKind& kind);
 
 }  // namespace memlease::wire

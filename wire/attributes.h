@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +19,8 @@ using AttributeValue =
     std::variant<std::string, bool, std::int64_t, double, std::vector<std::string>,
                  std::vector<std::int64_t>, std::vector<double>>;
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
+// Of an array; null = none, as most have.
+using SharedAttributes = std::shared_ptr<const Attributes>;
 
 inline constexpr std::size_t kMaxAttributeNameBytes = 255;
 // Of all attributes of an array. In a message they take no more than what is counted, and the

@@ -92,7 +92,11 @@ std::uint32_t Array::mode() const { return state().spec().mode; }
 
 bool Array::exclusive_writer() const { return state().spec().writer == wire::Writer::kExclusive; }
 
-const Attributes& Array::attributes() const { return handle_->home_array().answer().attributes; }
+const Attributes& Array::attributes() const {
+  static const Attributes kNone;
+  const auto& attributes = handle_->home_array().answer().attributes;
+  return attributes == nullptr ? kNone : *attributes;
+}
 
 std::uint32_t Array::owner_uid() const { return state().answer().owner_uid; }
 

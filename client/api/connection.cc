@@ -105,9 +105,8 @@ void Connection::TellLater::operator()(ArrayTable* arrays) const {
 absl::StatusOr<Connection::InUse> Connection::use() {
   if (closed_.load()) return client_closed();
   if (auto status = session().look(); !status.ok()) return status;
-  InUse arrays(arrays_.get(), {session().control().silent()});
   if (auto status = arrays_->flush(interrupt()); !status.ok()) return status;
-  return arrays;
+  return InUse(arrays_.get(), {session().control().silent()});
 }
 
 absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArray& before) {
@@ -142,8 +141,7 @@ absl::StatusOr<HandleOwner::Opened> Connection::open_again(const OpenArray& befo
     (*array)->membership().drop_handle();
     return client_closed();
   }
-  return Opened{(*here)->shared_from_this(), *std::move(array), (*here)->interrupt_check(),
-                strict_};
+  return Opened{(*here)->shared_from_this(), *std::move(array)};
 }
 
 absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray& home,
@@ -197,8 +195,7 @@ std::shared_ptr<ArrayHandle> Connection::find_open(const std::string& name) {
 }
 
 std::shared_ptr<ArrayHandle> Connection::make_handle(std::shared_ptr<OpenArray> array) {
-  auto handle = std::make_shared<ArrayHandle>(
-      Opened{shared_from_this(), std::move(array), interrupt_check_, strict_});
+  auto handle = std::make_shared<ArrayHandle>(Opened{shared_from_this(), std::move(array)});
   keep(handle);
   return handle;
 }

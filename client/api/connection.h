@@ -54,7 +54,10 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   // forked child it is for that process alone.
   // Fails with what the interrupt check says alone; closed it is all the same.
   absl::Status close();
-  // HandleOwner. Asks the daemon, unless the array is open here already.
+  // HandleOwner.
+  std::uint64_t interrupt_check() const override { return interrupt_check_; }
+  bool strict() const override { return strict_; }
+  // Asks the daemon, unless the array is open here already.
   absl::StatusOr<Opened> open_again(const OpenArray& before,
                                     std::weak_ptr<ArrayHandle> handle) override;
   absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
@@ -65,7 +68,6 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   // keep_session() of its arrays.
   void keep_session() const { internal::keep_session(arrays_); }
   Session& session() const { return arrays_->session(); }
-  std::uint64_t interrupt_check() const { return interrupt_check_; }
   absl::Status close(ArrayHandle& handle);
   // kClosed once it has been closed.
   absl::Status still_open() const;

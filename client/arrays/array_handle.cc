@@ -11,7 +11,8 @@ namespace memlease::internal {
 ArrayHandle::ArrayHandle(HandleOwner::Opened opened)
     : first_(std::move(opened)),
       array_(first_.by.array.get()),
-      interrupt_check_(first_.by.interrupt_check) {}
+      interrupt_check_(first_.by.owner->interrupt_check()),
+      strict_(first_.by.owner->strict()) {}
 
 ArrayHandle::~ArrayHandle() {
   Opening* opening = newest_.load();
@@ -55,15 +56,18 @@ absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, Interrupt
 }
 
 absl::StatusOr<int> ArrayHandle::event_fd() {
-  if (closed_.load() && event_.is_open()) return event_.fd();
+  const EventDescriptor* const opened = event_.if_made();
+  if (closed_.load() && opened != nullptr && opened->is_open()) return opened->fd();
   auto awaited =
       this->awaited(0, [this] { return array().session().check_interrupt(interrupt_check()); });
   if (!awaited.ok()) return awaited.status();
-  return event_.open(*std::move(awaited));
+  return event_.get().open(*std::move(awaited));
 }
 
 void ArrayHandle::watch_again(std::uint64_t version) {
-  if (auto next = awaited(version, kNoInterrupts); next.ok()) event_.taken(*std::move(next));
+  EventDescriptor& event = *event_.if_made();
+  if (!event.is_open()) return;
+  if (auto next = awaited(version, kNoInterrupts); next.ok()) event.taken(*std::move(next));
 }
 
 // Several threads may do so at once, and only the first one's opening counts.
@@ -81,7 +85,7 @@ absl::Status ArrayHandle::open_in_child() {
       opening->by.array->membership().drop_handle();
     }
   }
-  interrupt_check_.store(newest->by.interrupt_check, std::memory_order_relaxed);
+  interrupt_check_.store(newest->by.owner->interrupt_check(), std::memory_order_relaxed);
   array_.store(newest->by.array.get(), std::memory_order_release);
   if (closed_.load()) {  // close() came first in another thread, and did not see it
     std::vector<Departure> departures;
@@ -144,7 +148,7 @@ absl::Status ArrayHandle::close(std::vector<Departure>& departures, InterruptChe
   if (closed_.exchange(true)) return absl::OkStatus();
   wait_news.tell();
   auto interrupted = end(*newest_.load(), departures, interrupt);
-  event_.set_readable();
+  if (EventDescriptor* const event = event_.if_made()) event->set_readable();
   if (home_ != nullptr) interrupted.Update(home_->close(departures, interrupt));
   return interrupted;
 }

@@ -30,14 +30,13 @@ namespace memlease::internal {
 class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
  public:
   // Takes over one of the array's handles, which OpenArray counts. The owner lives as long as this.
-  // `interrupt_check` is the owner's (Session::add_interrupt_check).
   explicit ArrayHandle(HandleOwner::Opened opened);
   // Calls nobody.
   ~ArrayHandle();
   ArrayHandle(const ArrayHandle&) = delete;
   ArrayHandle& operator=(const ArrayHandle&) = delete;
 
-  bool strict() const { return first_.by.strict; }
+  bool strict() const { return strict_; }
   // Of a handle on a replica: one on its home, which nobody else has. Null: the array is a home.
   ArrayHandle* home() const { return home_.get(); }
   void set_home(std::shared_ptr<ArrayHandle> home) { home_ = std::move(home); }
@@ -83,7 +82,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // told since it was opened.
   absl::StatusOr<int> event_fd();
   void note_taken(std::uint64_t version) {
-    if (event_.is_open()) watch_again(version);
+    if (event_.if_made() != nullptr) watch_again(version);
   }
 
   bool closed() const { return closed_.load() || array().closed(); }
@@ -117,7 +116,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   std::atomic<OpenArray*> array_;
   std::atomic<std::uint64_t> interrupt_check_;
   std::atomic<bool> closed_{false};
-  EventDescriptor event_;
+  const bool strict_;
+  Lazily<EventDescriptor> event_;
 };
 
 }  // namespace memlease::internal

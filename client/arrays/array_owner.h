@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "client/arrays/departure_numbers.h"
+#include "client/arrays/membership.h"
 #include "client/ordering/gpu_use.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/kept_sources.h"
@@ -35,6 +36,7 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   Session& session() const { return *session_; }
   ImportCache& imports() { return imports_; }
   KeptSources& kept() { return kept_; }
+  MembershipLock& membership_lock() { return membership_lock_; }
 
   // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
   // dying.
@@ -84,6 +86,7 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   ImportCache imports_;
   KeptSources kept_;
   DepartureNumbers departure_numbers_;
+  MembershipLock membership_lock_;
   std::atomic<bool> release_noted_{false};
   std::atomic<bool> deferred_noted_{false};
 };

@@ -111,7 +111,6 @@ absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& a
 void ArrayPages::unmap_slots() {
   std::vector<std::shared_ptr<Mapping>> segments;  // end without the lock
   const wire::MutexLock lock(mutex_);
-  segments.swap(written_);
   const auto is_segment = [](const auto& one) { return one.second->kind() == FileKind::kSegment; };
   for (auto& one : mapped_) {
     if (is_segment(one)) segments.push_back(one.second);
@@ -150,7 +149,7 @@ void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
 
 void ArrayPages::keep_written(std::shared_ptr<Mapping> mapping) {
   const wire::MutexLock lock(mutex_);
-  written_.push_back(std::move(mapping));
+  mapped_.emplace_back(wire::FileId{0}, std::move(mapping));
 }
 
 // ---- RowResolver.
@@ -195,20 +194,21 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
 }
 
 const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at, std::size_t place) {
-  const auto known = readers_.find(wire::pack_subscriber(at));
-  if (known == readers_.end()) return nullptr;
+  if (readers_ == nullptr) return nullptr;
+  const auto known = readers_->find(wire::pack_subscriber(at));
+  if (known == readers_->end()) return nullptr;
   rows_.note_reader(at, place, known->second.row);
   return known->second.row;
 }
 
 absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
-  absl::flat_hash_map<std::uint64_t, MappedReader> mapped;
+  Readers mapped;
   absl::Status status;
   const wire::SubscriberChunk* chunk = &board_->subscribers;
   while (chunk != nullptr && status.ok()) {
     for (const wire::Word& entry : chunk->entries) {
       const std::uint64_t key = entry.load();
-      if (key == 0 || readers_.contains(key)) continue;
+      if (key == 0 || (readers_ != nullptr && readers_->contains(key))) continue;
       const RowRef at = wire::subscriber_row_of(key);
       auto mapping = mappings_.get(at.file, FileKind::kSessionPage, interrupt);
       if (wire::code_of(mapping.status()) == wire::ErrorCode::kNotFound) continue;
@@ -226,26 +226,29 @@ absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
     chunk = chunk_at(at);
   }
   const bool any = !mapped.empty();
-  if (any) forget_dead_readers();
-  readers_.merge(mapped);
+  if (any) {
+    if (readers_ == nullptr) readers_ = std::make_unique<Readers>();
+    forget_dead_readers();
+    readers_->merge(mapped);
+  }
   if (!status.ok()) return status;
   return any;
 }
 
 // A new subscriber is the occasion to unmap the pages of those who are gone.
 void ArrayPages::forget_dead_readers() {
-  absl::flat_hash_map<std::uint64_t, MappedReader> alive;
+  Readers alive;
   const wire::SubscriberChunk* chunk = &board_->subscribers;
   while (chunk != nullptr) {
     for (const wire::Word& entry : chunk->entries) {
-      if (const auto known = readers_.find(entry.load()); known != readers_.end()) {
+      if (const auto known = readers_->find(entry.load()); known != readers_->end()) {
         alive.insert(*known);
       }
     }
     const std::uint64_t next = chunk->next.load();
     chunk = next == 0 ? nullptr : chunk_at(wire::unpack_chunk(next));
   }
-  readers_ = std::move(alive);
+  *readers_ = std::move(alive);
   rows_.forget_readers();
 }
 

@@ -51,6 +51,7 @@ class ArrayPages final : public RowResolver {
                                                    InterruptCheck interrupt);
   // Nobody has a slot of the array, or will have one.
   void unmap_slots() ABSL_LOCKS_EXCLUDED(mutex_);
+  MappingCache& mappings() const { return mappings_; }
   // Of map_board().
   const wire::BoardRecord& board() const { return *board_; }
 
@@ -100,15 +101,16 @@ class ArrayPages final : public RowResolver {
   MappingCache& mappings_;
   KnownRows rows_{*this};
   const wire::BoardRecord* board_ = nullptr;
-  std::atomic<wire::SessionCounts*> counts_{nullptr};         // in one of mapped_
-  std::uint32_t slots_ = 0;                                   // that rows have room for
-  absl::flat_hash_map<std::uint64_t, MappedReader> readers_;  // used inside of a write alone
+  std::atomic<wire::SessionCounts*> counts_{nullptr};  // in one of mapped_
+  // Used inside of a write alone; nullptr: there are none.
+  using Readers = absl::flat_hash_map<std::uint64_t, MappedReader>;
+  std::unique_ptr<Readers> readers_;
+  std::uint32_t slots_ = 0;  // that rows have room for
 
   wire::Mutex mutex_;
-  // Boards, segments, own pages.
+  // Boards, segments, own pages; under no number segments for writing.
   absl::InlinedVector<std::pair<wire::FileId, std::shared_ptr<Mapping>>, 2> mapped_
       ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<Mapping>> written_ ABSL_GUARDED_BY(mutex_);  // segments, for that
   // The one that was asked for last in front.
   std::vector<MappedWriter> writers_ ABSL_GUARDED_BY(mutex_);
 };

@@ -46,12 +46,11 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join_known(const OpenAnsw
         lock.lock();
       }
       const auto named = named_.find(answer.spec.name);
-      if (named == named_.end() || named->second->array->answer().id != answer.id ||
-          named->second->array.get() == left.get()) {
+      if (named == named_.end() || (*named)->answer().id != answer.id || *named == left.get()) {
         joining_.emplace(answer.id, std::this_thread::get_id());
         return nullptr;
       }
-      known = make_handle(*named->second);
+      known = make_handle(**named);
     }
     if (known->membership().reopen()) return known;
     left = std::move(known);
@@ -95,16 +94,17 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
     return made.status();
   }
   OpenArray* const array = made->get();
-  Entry& entry = arrays_[array];
-  entry.array = std::move(*made);
+  arrays_.insert(std::move(*made));
   // Another thread may have opened what has the name since this answer was given.
   const auto named = named_.find(array->name());
-  if (named == named_.end() || named->second->array->answer().id <= id) {
-    if (named != named_.end()) named_.erase(named);  // the key is a part of the older array
-    named_.emplace(array->name(), &entry);
+  if (named == named_.end()) {
+    named_.insert(array);
+  } else if ((*named)->answer().id <= id) {
+    named_.erase(named);
+    named_.insert(array);
   }
-  if (array->answer().home) replicas_.insert(&entry);
-  return make_handle(entry);
+  if (array->answer().home) replicas_.insert(array);
+  return make_handle(*array);
 }
 
 std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
@@ -113,29 +113,28 @@ std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
   {
     const wire::MutexLock lock(mutex_);
     const auto named = named_.find(name);
-    if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
-    if (!named->second->array->reach().ok()) return nullptr;
-    known = make_handle(*named->second);
+    if (named == named_.end() || !(*named)->has_its_name()) return nullptr;
+    if (!(*named)->reach().ok()) return nullptr;
+    known = make_handle(**named);
   }
   return known->membership().add_handle() ? known : nullptr;
 }
 
 std::shared_ptr<OpenArray> ArrayTable::handle_of(OpenArray& array) {
   const wire::MutexLock lock(mutex_);
-  const auto known = arrays_.find(&array);
-  return known == arrays_.end() ? nullptr : make_handle(known->second);
+  return arrays_.contains(&array) ? make_handle(array) : nullptr;
 }
 
 // All handles are one count, whose last end ends its "handle". A thread that is about to end it may
 // meet one that makes the next, so there may be several.
-std::shared_ptr<OpenArray> ArrayTable::make_handle(Entry& entry) {
-  auto handle = entry.handle.lock();
+std::shared_ptr<OpenArray> ArrayTable::make_handle(OpenArray& array) {
+  OpenArray::Handles& handles = array.handles();
+  auto handle = handles.newest.lock();
   if (handle == nullptr) {
-    handle = std::shared_ptr<OpenArray>(entry.array.get(),
-                                        [this](OpenArray* array) { end_handle(array); });
-    entry.handle = handle;
-    ++entry.handles;
-    entry.array->set_without_handle(false);
+    handle = std::shared_ptr<OpenArray>(&array, [this](OpenArray* ended) { end_handle(ended); });
+    handles.newest = handle;
+    ++handles.count;
+    array.set_without_handle(false);
   }
   return handle;
 }
@@ -147,19 +146,16 @@ void ArrayTable::end_handle(OpenArray* array) {
   std::unique_ptr<OpenArray> dead;
   {
     const wire::MutexLock lock(mutex_);
-    const auto known = arrays_.find(array);
-    Entry& entry = known->second;
-    if (--entry.handles != 0) return;
+    if (--array->handles().count != 0) return;
     array->set_without_handle(true);
     if (array->in_use()) {
       if (array->has_deferred()) note_deferred();
       return;
     }
     const auto named = named_.find(array->name());
-    if (named != named_.end() && named->second == &entry) named_.erase(named);
-    replicas_.erase(&entry);
-    dead = std::move(entry.array);
-    arrays_.erase(known);
+    if (named != named_.end() && *named == array) named_.erase(named);
+    replicas_.erase(array);
+    dead = std::move(arrays_.extract(array).value());
   }
   ReleaseMark::await_none(array);
 }
@@ -168,7 +164,7 @@ std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
   std::vector<std::shared_ptr<OpenArray>> live;
   const wire::MutexLock lock(mutex_);
   live.reserve(arrays_.size());
-  for (auto& [array, entry] : arrays_) live.push_back(make_handle(entry));
+  for (const auto& array : arrays_) live.push_back(make_handle(*array));
   return live;
 }
 
@@ -207,7 +203,7 @@ absl::Status ArrayTable::drain(InterruptCheck interrupt) {
 bool ArrayTable::in_use() {
   const wire::MutexLock lock(mutex_);
   return std::any_of(arrays_.begin(), arrays_.end(),
-                     [](const auto& known) { return known.second.array->in_use(); });
+                     [](const auto& array) { return array->in_use(); });
 }
 
 bool ArrayTable::waits_for_gpu() {
@@ -226,9 +222,9 @@ void ArrayTable::leave_withdrawn(const std::string& name) {
   {
     const wire::MutexLock lock(mutex_);
     const auto named = named_.find(name);
-    if (named != named_.end()) withdrawn.push_back(make_handle(*named->second));
-    for (Entry* replica : replicas_) {
-      if (replica->array->name().starts_with(wire::name_of_replica(name, "")))
+    if (named != named_.end()) withdrawn.push_back(make_handle(**named));
+    for (OpenArray* replica : replicas_) {
+      if (replica->name().starts_with(wire::name_of_replica(name, "")))
         withdrawn.push_back(make_handle(*replica));
     }
   }

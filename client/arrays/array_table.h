@@ -3,16 +3,17 @@
 // over a call, an open or a close.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/array_owner.h"
 #include "client/arrays/open_array.h"
@@ -59,11 +60,12 @@ class ArrayTable final : public ArrayOwner {
   void depart(const Departure& departure, GpuUse use) override;
 
  private:
-  // An array lives as long as a handle, a lease or a pin needs it.
-  struct Entry {
-    std::unique_ptr<OpenArray> array;
-    std::weak_ptr<OpenArray> handle;
-    std::uint32_t handles = 0;
+  struct ByName {
+    using is_transparent = void;
+    static std::string_view name_of(std::string_view name) { return name; }
+    static std::string_view name_of(const OpenArray* array) { return array->name(); }
+    std::size_t operator()(const auto& one) const { return absl::HashOf(name_of(one)); }
+    bool operator()(const auto& a, const auto& b) const { return name_of(a) == name_of(b); }
   };
   struct Departed {
     Departure departure;
@@ -78,14 +80,15 @@ class ArrayTable final : public ArrayOwner {
   std::vector<std::shared_ptr<OpenArray>> live_arrays();
   absl::StatusOr<std::shared_ptr<OpenArray>> publish(
       wire::ArrayId id, absl::StatusOr<std::unique_ptr<OpenArray>> made);
-  std::shared_ptr<OpenArray> make_handle(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<OpenArray> make_handle(OpenArray& array) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_handle(OpenArray* array);
 
   wire::Mutex mutex_;
-  std::unordered_map<const OpenArray*, Entry> arrays_ ABSL_GUARDED_BY(mutex_);
+  // Each lives as long as a handle, a lease or a pin needs it.
+  absl::flat_hash_set<std::unique_ptr<OpenArray>> arrays_ ABSL_GUARDED_BY(mutex_);
   // The newest of each name.
-  std::unordered_map<std::string_view, Entry*> named_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<Entry*> replicas_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<OpenArray*, ByName, ByName> named_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<OpenArray*> replicas_ ABSL_GUARDED_BY(mutex_);
   // That are being opened, each by this thread.
   absl::flat_hash_map<wire::ArrayId, std::thread::id> joining_ ABSL_GUARDED_BY(mutex_);
   wire::CondVar joined_;  // joining_ has lost one

@@ -19,10 +19,11 @@ class HandleOwner {
   struct Opened {
     std::shared_ptr<HandleOwner> owner;
     std::shared_ptr<OpenArray> array;  // with one of its handles
-    std::uint64_t interrupt_check = 0;
-    bool strict = false;  // ConnectOptions
   };
   virtual ~HandleOwner() = default;
+  // Session::add_interrupt_check.
+  virtual std::uint64_t interrupt_check() const { return 0; }
+  virtual bool strict() const { return false; }  // ConnectOptions
   // In a forked child: the array of that handle, which the parent had open as `before`. Calls the
   // daemon. kWithdrawn if it has gone, or another one has its name; kDaemonLost if its daemon has;
   // kClosed; and what connect() and open() say.

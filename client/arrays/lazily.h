@@ -17,10 +17,19 @@ class Lazily {
 
   // Makes it unless it is there. May throw std::bad_alloc.
   T& get() {
+    return get([] { return std::make_unique<T>(); });
+  }
+  template <typename Make>
+  T& get(Make make) {
     if (T* const made = made_.load()) return *made;
-    auto mine = std::make_unique<T>();
+    std::unique_ptr<T> mine = make();
     T* others = nullptr;
     return made_.compare_exchange_strong(others, mine.get()) ? *mine.release() : *others;
+  }
+  // Made by the one thread that makes it: the others look by if_made().
+  T& set(std::unique_ptr<T> made) {
+    made_.store(made.get());
+    return *made.release();
   }
   // nullptr: nobody has needed it.
   T* if_made() const { return made_.load(); }

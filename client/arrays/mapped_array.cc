@@ -11,12 +11,19 @@ using wire::ErrorCode;
 using wire::make_error;
 using wire::RowRef;
 
+namespace {
+
+OpenAnswer with_strides(OpenAnswer answer) {
+  answer.spec.strides_bytes = wire::strides_bytes_of(answer.spec);
+  return answer;
+}
+
+}  // namespace
+
 MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
     : owner_(std::move(owner)),
       session_(owner_->session()),
-      answer_(answer),
-      fork_generation_(fork_generation()),
-      strides_bytes_(wire::strides_bytes_of(answer.spec)),
+      answer_(with_strides(answer)),
       pages_(session_.mappings()),
       slot_pages_(answer_, owner_->imports()) {}
 
@@ -26,7 +33,7 @@ absl::Status MappedArray::map_all(InterruptCheck interrupt) {
   if (auto status = pages_.map_board(answer_, interrupt); !status.ok()) return status;
   if (auto status = pages_.map_rows(answer_, interrupt); !status.ok()) return status;
   if (wire::is_host(spec())) {
-    return slot_pages_.map_for_reading(pages_, session_.mappings(), interrupt);
+    return slot_pages_.map_for_reading(pages_, interrupt);
   }
   const auto seen = owner_->imports().importers().importer(spec().device);
   if (answer_.home && wire::code_of(seen.status()) == ErrorCode::kUnsupported) {

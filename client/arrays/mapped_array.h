@@ -36,9 +36,9 @@ class MappedArray {
   std::uint32_t slots() const { return answer_.spec.slots; }
   wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
   bool is_added(std::uint32_t slot) const { return slot >= slots(); }
-  const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
+  const std::vector<std::int64_t>& strides_bytes() const { return answer_.spec.strides_bytes; }
   // Made before a fork, and this is the child: the pages are not here.
-  bool forked() const { return fork_generation_ != fork_generation(); }
+  bool forked() const { return session_.forked(); }
 
   // Of a slot that is held and has been mapped; to write, of one that is in writing.
   std::byte* read_data(std::uint32_t slot) const { return slot_pages_.read_data(slot); }
@@ -122,9 +122,7 @@ class MappedArray {
 
   const std::shared_ptr<ArrayOwner> owner_;
   Session& session_;
-  const OpenAnswer answer_;
-  const std::uint32_t fork_generation_;
-  std::vector<std::int64_t> strides_bytes_;
+  const OpenAnswer answer_;  // with its strides, where it has those of C order, too
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
   SlotPages slot_pages_;

@@ -16,10 +16,10 @@ absl::Status Membership::handle_closed() const {
 }
 
 bool Membership::reopen() {
-  const wire::MutexLock lock(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
   while (busy_ == Busy::kLeaving) {
     if (alone_ == std::this_thread::get_id()) return false;
-    idle_.wait(mutex_);
+    lock_.idle.wait(lock_.mutex);
   }
   if (left_) return false;
   ++opens_;
@@ -29,26 +29,28 @@ bool Membership::reopen() {
 }
 
 bool Membership::add_handle() {
-  const wire::MutexLock lock(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
   if (closed_.load() || left_.load()) return false;
   ++handles_;
   return true;
 }
 
 void Membership::drop_handle() {
-  const wire::MutexLock lock(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
   --handles_;
 }
 
 bool Membership::close_handle() {
-  const wire::MutexLock lock(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
   if (--handles_ != 0) return false;
   closed_.store(true);
   return true;
 }
 
 absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
-  wire::MutexLock lock(mutex_);
+  using Clock = std::chrono::steady_clock;
+  auto asks = Clock::now() + kInterruptInterval;  // whatever wakes it until then
+  wire::MutexLock lock(lock_.mutex);
   while (busy_ != Busy::kIdle) {
     if (alone_ == std::this_thread::get_id()) {
       return make_error(ErrorCode::kBusy,
@@ -57,10 +59,10 @@ absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
                                     busy_ == Busy::kSubscribing ? "read" : "leave", name_),
                         "Note the signal there, and read after the call.");
     }
-    const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
-    if (idle_.wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
+    if (lock_.idle.wait_until(lock_.mutex, asks) == std::cv_status::no_timeout) continue;
     lock.unlock();
     if (auto status = interrupt(); !status.ok()) return status;
+    asks = Clock::now() + kInterruptInterval;
     lock.lock();
   }
   busy_ = Busy::kSubscribing;
@@ -69,8 +71,8 @@ absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
 }
 
 std::optional<std::uint32_t> Membership::begin_leaving() {
-  const wire::MutexLock lock(mutex_);
-  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
+  while (busy_ == Busy::kLeaving) lock_.idle.wait(lock_.mutex);
   if (busy_ == Busy::kSubscribing || left_) return std::nullopt;
   busy_ = Busy::kLeaving;
   alone_ = std::this_thread::get_id();
@@ -78,13 +80,13 @@ std::optional<std::uint32_t> Membership::begin_leaving() {
 }
 
 void Membership::end() {
-  const wire::MutexLock lock(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
   busy_ = Busy::kIdle;
-  idle_.notify_all();
+  lock_.idle.notify_all();
 }
 
 std::uint32_t Membership::opens() {
-  const wire::MutexLock lock(mutex_);
+  const wire::MutexLock lock(lock_.mutex);
   return opens_;
 }
 

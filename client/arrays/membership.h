@@ -15,10 +15,17 @@
 
 namespace memlease::internal {
 
+// For all arrays of an owner: nothing long is done under it, and hardly ever does a thread wait.
+struct MembershipLock {
+  wire::Mutex mutex;
+  wire::CondVar idle;  // a thread is not alone with its array any more
+};
+
 class Membership {
  public:
-  // The first handle comes with the first answer. `name`: the array's, for messages; outlives this.
-  explicit Membership(const std::string& name) : name_(name) {}
+  // The first handle comes with the first answer. `name`: the array's, for messages; outlives this,
+  // as `lock` does.
+  Membership(const std::string& name, MembershipLock& lock) : name_(name), lock_(lock) {}
 
   // Nobody has a handle that is open.
   bool closed() const { return closed_.load(); }
@@ -61,16 +68,15 @@ class Membership {
 
  private:
   const std::string& name_;
+  MembershipLock& lock_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};
 
   enum class Busy : std::uint8_t { kIdle, kSubscribing, kLeaving };
-  wire::Mutex mutex_;
-  wire::CondVar idle_;  // busy_ is kIdle again
-  Busy busy_ ABSL_GUARDED_BY(mutex_) = Busy::kIdle;
-  std::thread::id alone_ ABSL_GUARDED_BY(mutex_);  // that thread, unless kIdle
-  std::uint32_t opens_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::uint32_t handles_ ABSL_GUARDED_BY(mutex_) = 1;
+  Busy busy_ ABSL_GUARDED_BY(lock_.mutex) = Busy::kIdle;
+  std::thread::id alone_ ABSL_GUARDED_BY(lock_.mutex);  // that thread, unless kIdle
+  std::uint32_t opens_ ABSL_GUARDED_BY(lock_.mutex) = 1;
+  std::uint32_t handles_ ABSL_GUARDED_BY(lock_.mutex) = 1;
 };
 
 }  // namespace memlease::internal

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
 }
 
 OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
-    : MappedArray(std::move(owner), answer), membership_(name()) {}
+    : MappedArray(std::move(owner), answer), membership_(name(), owner_->membership_lock()) {}
 
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
@@ -64,7 +64,7 @@ void OpenArray::end_lease(GiveUp give_up) {
 
 void OpenArray::end_read(std::uint32_t slot) {
   if (forked()) return;
-  end_lease([&] { reader_ready_.load()->release(slot); });
+  end_lease([&] { reader_.if_made()->release(slot); });
 }
 
 void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publish) {
@@ -89,7 +89,7 @@ void OpenArray::end_number() {
 }
 
 bool OpenArray::holds_back_slots() {
-  const SlotReader* reader = reader_ready_.load();
+  const SlotReader* reader = reader_.if_made();
   const SlotWriter* writer = writing_.slot_writer();
   if (reader == nullptr || writer == nullptr) return false;
   const wire::Publication current = writer->current();
@@ -125,7 +125,7 @@ absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t versio
   if (forked()) return status;
   const auto usable = [&] { return session_.check_wait(interrupt_check); };
   end_lease([&] {
-    const auto ended = order()->reader().release(*reader_ready_.load(), slot, version, end, usable);
+    const auto ended = order()->reader().release(*reader_.if_made(), slot, version, end, usable);
     if (ended.deferred) owner_->note_deferred();
     status = ended.status;
   });
@@ -158,8 +158,7 @@ absl::Status OpenArray::release_deferred() {
 }
 
 absl::Status OpenArray::release_own_deferred() {
-  return has_deferred() ? order()->reader().release_deferred(*reader_ready_.load())
-                        : absl::OkStatus();
+  return has_deferred() ? order()->reader().release_deferred(*reader_.if_made()) : absl::OkStatus();
 }
 
 void OpenArray::release_deferred_if_unused() {
@@ -173,7 +172,7 @@ void OpenArray::release_deferred_if_unused() {
 // A write lease may pin its slot and then end: writing first, then the holds.
 bool OpenArray::in_use() const {
   if (left()) return false;
-  const SlotReader* reader = reader_ready_.load();
+  const SlotReader* reader = reader_.if_made();
   return writing_.entered() || (reader != nullptr && reader->holds_any());
 }
 
@@ -184,19 +183,18 @@ bool OpenArray::has_its_name() const {
 // ---- Membership.
 
 absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
-  if (SlotReader* ready = reader_ready_.load()) return ready;
+  if (SlotReader* ready = reader_.if_made()) return ready;
   if (auto status = membership_.begin_subscribing(interrupt); !status.ok()) return status;
   const absl::Cleanup done = [this] {
     membership_.end();
     leave_if_due();  // it was closed meanwhile, and its close() has left that to us
   };
-  if (SlotReader* ready = reader_ready_.load()) return ready;  // another thread has been here
+  if (SlotReader* ready = reader_.if_made()) return ready;  // another thread has been here
   if (left()) return usable();
   if (closed()) return membership_.handle_closed();
   if (auto status = subscribe(interrupt); !status.ok()) return status;
-  reader_ready_.store(&*reader_);
   crash_point("subscribe.done");
-  return &*reader_;
+  return reader_.if_made();
 }
 
 // By the thread that is alone with this.
@@ -216,9 +214,10 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
     auto status = order()->reader().open_events(subscribed->row, owner_->imports(), interrupt);
     if (!status.ok()) return status;
   }
-  reader_.emplace(board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row),
-                  pages_.rows());
-  if (gpu_ != nullptr) gpu_->set_reader(*reader_);
+  auto reader = std::make_unique<SlotReader>(
+      board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_.rows());
+  if (gpu_ != nullptr) gpu_->set_reader(*reader);
+  reader_.set(std::move(reader));
   return absl::OkStatus();
 }
 
@@ -294,7 +293,7 @@ absl::Status OpenArray::check_stream(Stream stream) {
 bool OpenArray::may_leave() {
   if (!ending()) return false;
   if (has_deferred()) owner_->note_deferred();
-  const SlotReader* reader = reader_ready_.load();
+  const SlotReader* reader = reader_.if_made();
   return reader == nullptr || !reader->holds_any();
 }
 

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,7 +53,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // and the next call asks for the same row again.
   absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
   // The reader's half if there is one already, else nullptr.
-  SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
+  SlotReader* reader_if_subscribed() const { return reader_.if_made(); }
   // What the writer's half takes, with a row to copy (ArrayPages); nothing where it is there.
   ArrayPages::Brought bring_to_write(wire::RowRef at, wire::RowRef from, InterruptCheck interrupt);
   // The writer's half, for whoever has entered writing; row as the daemon gave it, likewise.
@@ -64,7 +63,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // nothing else to be said. What is neither that nor kAcquired means no more than that it is to be
   // tried by begin_read().
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) {
-    SlotReader* reader = reader_ready_.load();
+    SlotReader* reader = reader_.if_made();
     if (reader == nullptr || !usable_at_once()) return {};
     if (board().elsewhere.load(std::memory_order_relaxed) != 0) return {};
     const ReadAttempt attempt = reader->acquire(version, newer_than);
@@ -135,6 +134,13 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
   bool has_its_name() const;
 
+  // For the owner alone, under its lock: the handle that there is, and of those whose end it has
+  // not seen yet how many there are.
+  struct Handles {
+    std::weak_ptr<OpenArray> newest;
+    std::uint32_t count = 0;
+  };
+  Handles& handles() { return handles_; }
   // For the owner: there is no handle, or there is one again.
   void set_without_handle(bool without) { without_handle_.store(without); }
   // Has a lease or pin. To be asked where no handle could begin one.
@@ -167,13 +173,12 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   void end_lease(GiveUp give_up);
 
   Membership membership_;
+  Handles handles_;
   Writing writing_;
   Lazily<OutlivingPins> outliving_pins_;
   ViewWarning view_warning_;
   std::atomic<bool> without_handle_{false};
-  // Made by the thread that subscribes, which is alone; the others look at it by reader_ready_.
-  std::optional<SlotReader> reader_;
-  std::atomic<SlotReader*> reader_ready_{nullptr};
+  Lazily<SlotReader> reader_;  // made by the thread that subscribes, which is alone
 };
 
 }  // namespace memlease::internal

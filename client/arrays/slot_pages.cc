@@ -50,60 +50,61 @@ void ProtectedPages::forget() {
 }
 
 void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
-  for (std::byte* data : gpu.slot_data()) read_.push_back(SlotPlace::of_device(data));
-  write_ = read_;
+  for (std::byte* data : gpu.slot_data()) {
+    regular_.push_back({SlotPlace::of_device(data), SlotPlace::of_device(data)});
+  }
+  pages_ = &pages;
   gpu_ = &gpu;
   mapped_for_writing_ = true;
-  if (!layout_.grows()) return;
-  const auto added = [&] {
-    const auto open = [&gpu](std::uint32_t /*slot*/, wire::FileRange at,
-                             InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
+}
+
+absl::Status SlotPages::map_for_reading(ArrayPages& pages, InterruptCheck interrupt) {
+  const auto mapped = pages.map_slots(answer_, Access::kRead, interrupt);
+  if (!mapped.ok()) return mapped.status();
+  regular_.resize(mapped->size());
+  for (std::size_t slot = 0; slot < mapped->size(); ++slot) regular_[slot].read = (*mapped)[slot];
+  pages_ = &pages;
+  return absl::OkStatus();
+}
+
+AddedSlots::Open SlotPages::open_added(Access access) const {
+  using Opened = absl::StatusOr<AddedSlots::Opened>;
+  if (gpu_ != nullptr) {
+    return [&gpu = *gpu_](std::uint32_t /*slot*/, wire::FileRange at,
+                          InterruptCheck interrupt) -> Opened {
       auto opened = gpu.open_added(at, interrupt);
       if (!opened.ok()) return opened.status();
       return AddedSlots::Opened{SlotPlace::of_device(opened->data), std::move(opened->memory)};
     };
-    return std::make_unique<AddedSlots>(open, pages.board(), layout_);
+  }
+  return [&mappings = pages_->mappings(), access, slot_bytes = answer_.slot_bytes](
+             std::uint32_t /*slot*/, wire::FileRange at, InterruptCheck interrupt) -> Opened {
+    auto mapping = mappings.get(at.file, wire::FileKind::kSegment, interrupt, access);
+    if (!mapping.ok()) return mapping.status();
+    if (!(*mapping)->contains(at.offset, slot_bytes, 1)) {
+      return wire::defect("an added slot lies outside of its segment");
+    }
+    return AddedSlots::Opened{{(*mapping)->ranges().get(), at.offset}, std::move(*mapping)};
   };
-  added_read_ = added();
-  added_write_ = added();
 }
 
-absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mappings,
-                                        InterruptCheck interrupt) {
-  auto mapped = pages.map_slots(answer_, Access::kRead, interrupt);
-  if (!mapped.ok()) return mapped.status();
-  read_ = std::move(*mapped);
-  write_.resize(read_.size());
-  if (!layout_.grows()) return absl::OkStatus();
-  const auto added = [&](Access access) {
-    const auto open = [&mappings, access, slot_bytes = answer_.slot_bytes](
-                          std::uint32_t /*slot*/, wire::FileRange at,
-                          InterruptCheck check) -> absl::StatusOr<AddedSlots::Opened> {
-      auto mapping = mappings.get(at.file, wire::FileKind::kSegment, check, access);
-      if (!mapping.ok()) return mapping.status();
-      if (!(*mapping)->contains(at.offset, slot_bytes, 1)) {
-        return wire::defect("an added slot lies outside of its segment");
-      }
-      return AddedSlots::Opened{{(*mapping)->ranges().get(), at.offset}, std::move(*mapping)};
+SlotPages::Added& SlotPages::added() {
+  return added_.get([this] {
+    const auto slots = [this](Access access) {
+      return AddedSlots(open_added(access), pages_->board(), layout());
     };
-    return std::make_unique<AddedSlots>(open, pages.board(), layout_);
-  };
-  added_read_ = added(Access::kRead);
-  added_write_ = added(Access::kWrite);
-  return absl::OkStatus();
+    return std::unique_ptr<Added>(new Added{slots(Access::kRead), slots(Access::kWrite)});
+  });
 }
 
-void SlotPages::set_out_of_reach() {
-  read_.resize(layout_.regular);
-  write_.resize(layout_.regular);
-}
+void SlotPages::set_out_of_reach() { regular_.resize(answer_.spec.slots); }
 
 // Into the elements that are there: a signal handler may be looking at them.
 absl::Status SlotPages::map_for_writing(ArrayPages& pages, InterruptCheck interrupt) {
   if (mapped_for_writing_) return absl::OkStatus();
   auto mapped = pages.map_slots(answer_, Access::kWrite, interrupt);
   if (!mapped.ok()) return mapped.status();
-  std::copy(mapped->begin(), mapped->end(), write_.begin());
+  for (std::size_t slot = 0; slot < mapped->size(); ++slot) regular_[slot].write = (*mapped)[slot];
   mapped_for_writing_ = true;
   return absl::OkStatus();
 }
@@ -115,11 +116,10 @@ OpenMemory SlotPages::forget_registered(std::uint32_t number) {
 
 void SlotPages::forget_gone() {
   if (!stale()) return;
-  imports_.close_later(forget_registered(added_read_->count()));
-  for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
-    close(added->forget_gone());
-  }
-  if (!added_read_->any() && !added_write_->any()) maps_added_.store(false);
+  Added& added = *added_.if_made();
+  imports_.close_later(forget_registered(added.read.count()));
+  for (AddedSlots* slots : {&added.read, &added.write}) close(slots->forget_gone());
+  if (!added.read.any() && !added.write.any()) maps_added_.store(false);
 }
 
 // The host's is unmapped here.
@@ -130,17 +130,17 @@ void SlotPages::close(AddedSlots::Memory gone) {
 void SlotPages::unmap(ArrayPages& pages) {
   if (gpu_ != nullptr) return;
   pages.unmap_slots();
-  for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
-    if (added != nullptr) close(added->forget_all());
-  }
+  Added* const added = added_.if_made();
+  if (added == nullptr) return;
+  for (AddedSlots* slots : {&added->read, &added->write}) close(slots->forget_all());
 }
 
 OpenMemory SlotPages::take_open() {
   OpenMemory memory = forget_registered(0);
-  if (gpu_ == nullptr) return memory;
-  for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
-    if (added == nullptr) continue;
-    AddedSlots::Memory all = added->forget_all();
+  Added* const added = added_.if_made();
+  if (gpu_ == nullptr || added == nullptr) return memory;
+  for (AddedSlots* slots : {&added->read, &added->write}) {
+    AddedSlots::Memory all = slots->forget_all();
     memory.insert(memory.end(), all.begin(), all.end());
   }
   return memory;
@@ -157,15 +157,15 @@ absl::Status SlotPages::map_added(AddedSlots& added, std::uint32_t slot, Interru
 absl::Status SlotPages::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
   if (mapped_at_once(slot)) return absl::OkStatus();
   forget_gone();
-  return slot < read_.size() ? absl::OkStatus() : map_added(*added_read_, slot, interrupt);
+  return slot < regular_.size() ? absl::OkStatus() : map_added(added().read, slot, interrupt);
 }
 
 absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt) {
-  if (added_write_ == nullptr) return absl::OkStatus();
-  if (slot < write_.size() && mapped_at_once(slot)) return absl::OkStatus();
+  if (!layout().grows()) return absl::OkStatus();
+  if (slot < regular_.size() && mapped_at_once(slot)) return absl::OkStatus();
   forget_gone();
-  if (slot < write_.size() || added_write_->mapped(slot)) return absl::OkStatus();
-  return map_added(*added_write_, slot, interrupt);
+  if (slot < regular_.size() || added().write.mapped(slot)) return absl::OkStatus();
+  return map_added(added().write, slot, interrupt);
 }
 
 RegisteredBytes SlotPages::begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
@@ -174,10 +174,10 @@ RegisteredBytes SlotPages::begin_copy(std::uint32_t slot, bool to, std::uint64_t
   if (gpu_ != nullptr) return nullptr;
   RegisteredSlots::Slot bytes{
       slot, 0, {}, to ? write_place(slot) : read_place(slot), answer_.slot_bytes};
-  if (slot < layout_.regular) {
+  if (slot < regular_.size()) {
     bytes.file = answer_.slots[slot].file;
   } else {
-    bytes.place_word = added_read_->place_word(slot);
+    bytes.place_word = added().read.place_word(slot);
     bytes.file = wire::unpack_place(bytes.place_word).file;
   }
   return registered_.get().begin_copy(bytes, to, copied_bytes, importer, refused);
@@ -211,12 +211,12 @@ MappedRanges* SlotPages::ranges_of(std::uint32_t slot, const void* address) cons
 }
 
 std::uint32_t SlotPages::slot_at(const void* address, bool& for_writing) const {
-  const std::uint32_t most = added_read_ == nullptr ? layout_.regular : layout_.most;
+  const std::uint32_t most = added_.if_made() == nullptr ? layout().regular : layout().most;
   for (std::uint32_t slot = 0; slot < most; ++slot) {
     for_writing = write_place(slot).has(address, answer_.slot_bytes);
     if (for_writing || read_place(slot).has(address, answer_.slot_bytes)) return slot;
   }
-  return layout_.most;
+  return layout().most;
 }
 
 }  // namespace memlease::internal

@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "client/arrays/added_slots.h"
 #include "client/arrays/array_pages.h"
@@ -43,15 +43,13 @@ struct ProtectedPages {
 
 class SlotPages {
  public:
-  SlotPages(const OpenAnswer& answer, ImportCache& imports)
-      : answer_(answer), layout_(answer.spec.slots, answer.spec.max_slots), imports_(imports) {}
+  SlotPages(const OpenAnswer& answer, ImportCache& imports) : answer_(answer), imports_(imports) {}
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
-  // One of the three before all else. The board is mapped already; the cache, or `gpu`, outlives
-  // this.
+  // One of the three before all else. The board is mapped already; `pages` and `gpu` outlive this.
   void set_device(ArrayPages& pages, GpuArray& gpu);
-  absl::Status map_for_reading(ArrayPages& pages, MappingCache& mappings, InterruptCheck interrupt);
+  absl::Status map_for_reading(ArrayPages& pages, InterruptCheck interrupt);
   // There are no bytes here, and no lease.
   void set_out_of_reach();
   // Under the array's write lock. A repeat does nothing.
@@ -63,7 +61,10 @@ class SlotPages {
   std::byte* write_data(std::uint32_t slot) const { return write_place(slot).data(); }
   // map_slot() would have nothing to do.
   bool mapped_at_once(std::uint32_t slot) const {
-    if (slot >= read_.size()) return added_read_->mapped(slot);
+    if (slot >= regular_.size()) {
+      const Added* const added = added_.if_made();
+      return added != nullptr && added->read.mapped(slot);
+    }
     return !maps_added_.load(std::memory_order_relaxed) || !stale();
   }
   // On a device also a slot's events: the one to read only to who holds it, with his row.
@@ -93,31 +94,43 @@ class SlotPages {
   std::uint32_t slot_at(const void* address, bool& for_writing) const;
 
  private:
+  struct Regular {
+    SlotPlace read;
+    SlotPlace write;  // none before map_for_writing()
+  };
+  // Where the array may have others, from the first that is met on.
+  struct Added {
+    AddedSlots read;
+    AddedSlots write;
+  };
+  wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
   SlotPlace read_place(std::uint32_t slot) const {
-    return slot < read_.size() ? read_[slot] : added_read_->place(slot);
+    return slot < regular_.size() ? regular_[slot].read : added_.if_made()->read.place(slot);
   }
   SlotPlace write_place(std::uint32_t slot) const {
-    return slot < write_.size() ? write_[slot] : added_write_->place(slot);
+    return slot < regular_.size() ? regular_[slot].write : added_.if_made()->write.place(slot);
   }
+  Added& added();
+  AddedSlots::Open open_added(Access access) const;
   // Those from this number on, for the caller to unregister.
   OpenMemory forget_registered(std::uint32_t number);
-  bool stale() const { return added_read_->stale() || added_write_->stale(); }
+  bool stale() const {
+    const Added* const added = added_.if_made();
+    return added != nullptr && (added->read.stale() || added->write.stale());
+  }
   void forget_gone();
   void close(AddedSlots::Memory gone);
   absl::Status map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt);
 
   const OpenAnswer& answer_;
-  const wire::SlotLayout layout_;
   ImportCache& imports_;
+  ArrayPages* pages_ = nullptr;
   GpuArray* gpu_ = nullptr;  // of a device's array
+  absl::InlinedVector<Regular, 1> regular_;
   bool mapped_for_writing_ = false;
-  std::vector<SlotPlace> read_;   // of the regular slots
-  std::vector<SlotPlace> write_;  // none before map_for_writing()
-  // Some are mapped, so that each read and write looks whether they have gone.
+  // Added slots are mapped, so that each read and write looks whether they have gone.
   std::atomic<bool> maps_added_{false};
-  // Where the array may have others.
-  std::unique_ptr<AddedSlots> added_read_;
-  std::unique_ptr<AddedSlots> added_write_;
+  Lazily<Added> added_;
   Lazily<RegisteredSlots> registered_;
 };
 

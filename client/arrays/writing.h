@@ -3,7 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "client/arrays/count_watch.h"
@@ -34,12 +34,12 @@ class Writing {
   // What follows is for whoever has entered.
 
   // nullptr: this process has not been given a row to write by yet.
-  SlotWriter* slot_writer() { return writer_ ? &*writer_ : nullptr; }
-  const SlotWriter* slot_writer() const { return writer_ ? &*writer_ : nullptr; }
+  SlotWriter* slot_writer() { return writer_.if_made(); }
+  const SlotWriter* slot_writer() const { return writer_.if_made(); }
   // Once; as SlotWriter's constructor.
   template <typename... Args>
   SlotWriter& make_slot_writer(Args&&... args) {
-    return writer_.emplace(std::forward<Args>(args)...);
+    return writer_.set(std::make_unique<SlotWriter>(std::forward<Args>(args)...));
   }
 
   // For who waits behind others to write.
@@ -56,7 +56,7 @@ class Writing {
 
  private:
   WriteLock lock_;
-  std::optional<SlotWriter> writer_;
+  Lazily<SlotWriter> writer_;
   Lazily<CountWatch> turn_watch_;
   OpenArray* numbered_by_ = nullptr;  // kept by its own write lock
   std::chrono::steady_clock::time_point next_growth_;

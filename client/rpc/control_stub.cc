@@ -52,7 +52,9 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   OpenAnswer opened;
   opened.id = wire::ArrayId{reply.array_id()};
   opened.spec = std::move(*spec);
-  opened.attributes = *std::move(attributes);
+  if (!attributes->empty()) {
+    opened.attributes = std::make_shared<const wire::Attributes>(*std::move(attributes));
+  }
   opened.board_record = wire::from_proto(reply.board_record());
   for (const v1::FileRange& slot : reply.slots()) opened.slots.push_back(wire::from_proto(slot));
   opened.slot_bytes = reply.slot_bytes();

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/session/file_source.h"
@@ -32,17 +33,17 @@ struct Subscribed {
 struct OpenAnswer {
   wire::ArrayId id{0};
   wire::ArraySpec spec;
-  wire::Attributes attributes;  // none of a replica: its array has them
+  wire::SharedAttributes attributes;  // none of a replica: its array has them
   // Of a replica: its array, and its bit in the board's `elsewhere`.
   std::optional<wire::ArrayId> home;
   std::uint32_t replica_number = 0;
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
-  wire::FileRange board_record;
-  std::vector<wire::FileRange> slots;
-  std::uint64_t slot_bytes = 0;
   bool may_write = false;
   bool created = false;
+  wire::FileRange board_record;
+  absl::InlinedVector<wire::FileRange, 1> slots;
+  std::uint64_t slot_bytes = 0;
   wire::FileRange events;  // of its slots; file 0: on the host
   // What waits for other processes' work on the device: the stream; or, if this is not 0, the host,
   // so long at most.

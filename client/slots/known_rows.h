@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "client/slots/row_resolver.h"
@@ -29,12 +30,14 @@ class KnownRows {
   // Of the list of subscribers, by one thread at a time: `place` is that of the word in the list,
   // where it stays.
   const wire::ReaderRow* reader_row(std::uint64_t entry, std::size_t place) {
-    const wire::ReaderRow* const known = readers_.get(entry, place);
+    const wire::ReaderRow* const known =
+        listed_ == nullptr ? nullptr : listed_->readers.get(entry, place);
     if (known != nullptr) return known;
     return resolver_.find_reader_row(wire::subscriber_row_of(entry), place);
   }
   const wire::SubscriberChunk* subscriber_chunk(std::uint64_t next, std::size_t place) {
-    const wire::SubscriberChunk* const known = chunks_.get(next, place);
+    const wire::SubscriberChunk* const known =
+        listed_ == nullptr ? nullptr : listed_->chunks.get(next, place);
     return known != nullptr ? known
                             : resolver_.find_subscriber_chunk(wire::unpack_chunk(next), place);
   }
@@ -44,12 +47,14 @@ class KnownRows {
   // For the resolver, by one thread at a time.
   void note_writer(wire::RowRef at, const wire::WriterRow* row) { last_writer_.set(at, row); }
   void note_reader(wire::RowRef at, std::size_t place, const wire::ReaderRow* row) {
-    readers_.note(wire::pack_subscriber(at), place, row);
+    listed().readers.note(wire::pack_subscriber(at), place, row);
   }
   void note_chunk(wire::FileRange at, std::size_t place, const wire::SubscriberChunk* chunk) {
-    chunks_.note(wire::pack_chunk(at), place, chunk);
+    listed().chunks.note(wire::pack_chunk(at), place, chunk);
   }
-  void forget_readers() { readers_.clear(); }
+  void forget_readers() {
+    if (listed_ != nullptr) listed_->readers.clear();
+  }
 
  private:
   // One row, read by all threads and set by one at a time. A thread that meets a change finds none.
@@ -98,10 +103,18 @@ class KnownRows {
     std::vector<Known> known_;
   };
 
+  struct Listed {
+    ByPlace<wire::ReaderRow> readers;
+    ByPlace<wire::SubscriberChunk> chunks;
+  };
+  Listed& listed() {
+    if (listed_ == nullptr) listed_ = std::make_unique<Listed>();
+    return *listed_;
+  }
+
   RowResolver& resolver_;
   LastWriter last_writer_;
-  ByPlace<wire::ReaderRow> readers_;
-  ByPlace<wire::SubscriberChunk> chunks_;
+  std::unique_ptr<Listed> listed_;  // nullptr: the list has not been looked at
 };
 
 }  // namespace memlease::internal

@@ -36,7 +36,8 @@ constexpr std::array<ResourceFacts, kResources> kFacts{{
 // clang-format on
 
 bool fits(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) {
-  return limit == 0 || amount == 0 || (used <= limit && amount <= limit - used);
+  const std::uint64_t most = limit == 0 ? kMostCharged : std::min(limit, kMostCharged);
+  return amount == 0 || (used <= most && amount <= most - used);
 }
 
 }  // namespace
@@ -58,20 +59,20 @@ Usage AccountLimits::all() const {
 }
 
 Charge::~Charge() {
-  if (account_ != nullptr) account_->give_back(what_, amount_);
+  if (account_ != nullptr) account_->give_back(what(), amount());
 }
 
 bool Charge::add(std::uint64_t amount) {
   assert(account_ != nullptr);
-  if (!account_->take(what_, amount)) return false;
-  amount_ += amount;
+  if (!account_->take(what(), amount)) return false;
+  what_and_amount_ += amount << kWhatBits;
   return true;
 }
 
 void Charge::add_anyway(std::uint64_t amount) {
   assert(account_ != nullptr);
-  account_->take_anyway(what_, amount);
-  amount_ += amount;
+  account_->take_anyway(what(), amount);
+  what_and_amount_ += amount << kWhatBits;
 }
 
 Account::~Account() { assert(usage() == Usage{}); }

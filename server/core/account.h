@@ -39,6 +39,10 @@ enum class Resource : std::uint8_t {
 };
 inline constexpr std::size_t kResources = 13;
 
+// Of one resource on an account, also where there is no limit: more bytes than all memory that a
+// machine can have.
+inline constexpr std::uint64_t kMostCharged = (std::uint64_t{1} << 56) - 1;
+
 // An amount of each; as limits, 0 = no limit.
 struct Usage {
   std::uint64_t bytes = 0;
@@ -95,12 +99,10 @@ class Charge {
   Charge() = default;
   Charge(Charge&& other) noexcept
       : account_(std::exchange(other.account_, nullptr)),
-        amount_(std::exchange(other.amount_, 0)),
-        what_(other.what_) {}
+        what_and_amount_(std::exchange(other.what_and_amount_, 0)) {}
   Charge& operator=(Charge&& other) noexcept {
     std::swap(account_, other.account_);
-    std::swap(amount_, other.amount_);
-    std::swap(what_, other.what_);
+    std::swap(what_and_amount_, other.what_and_amount_);
     return *this;
   }
   Charge(const Charge&) = delete;
@@ -116,11 +118,17 @@ class Charge {
   friend class Account;
   friend class Auditor;  // server/core/audit.h
   Charge(Account& account, Resource what, std::uint64_t amount)
-      : account_(&account), amount_(amount), what_(what) {}
+      : account_(&account),
+        what_and_amount_(static_cast<std::uint64_t>(what) | amount << kWhatBits) {}
+  Resource what() const { return static_cast<Resource>(what_and_amount_ & kWhatMask); }
+  std::uint64_t amount() const { return what_and_amount_ >> kWhatBits; }
 
+  // In one word, as there are several for each array.
+  static constexpr unsigned kWhatBits = 8;
+  static_assert(kMostCharged <= UINT64_MAX >> kWhatBits);
+  static constexpr std::uint64_t kWhatMask = (1U << kWhatBits) - 1;
   Account* account_ = nullptr;
-  std::uint64_t amount_ = 0;
-  Resource what_{};
+  std::uint64_t what_and_amount_ = 0;
 };
 
 class Account {

@@ -40,11 +40,11 @@ std::vector<ArrayCollector::Found> ArrayCollector::step(const Broker& broker) {
 void ArrayCollector::step_named(const Broker& broker, std::vector<Found>& found) {
   const auto& named = broker.catalog().named();
   auto next = last_ < prefix_ ? named.lower_bound(prefix_) : named.upper_bound(last_);
-  const auto ends = [&] { return next == named.end() || !next->first.starts_with(prefix_); };
+  const auto ends = [&] { return next == named.end() || !(*next)->name.starts_with(prefix_); };
   for (std::size_t i = 0; i < kArraysPerStep && !ends(); ++i, ++next) {
-    const Array& array = *next->second;
-    last_ = array.spec.name;
-    if (shows(broker, array)) found.push_back({array.id, array.spec.name, false});
+    const Array& array = **next;
+    last_ = array.name;
+    if (shows(broker, array)) found.push_back({array.id, array.name, false});
   }
   if (!ends()) return;
   if (kinds_ == Kinds::kAll && !broker.catalog().withdrawn().empty()) {
@@ -60,8 +60,8 @@ void ArrayCollector::step_withdrawn(const Broker& broker, std::vector<Found>& fo
   for (std::size_t i = 0; i < kArraysPerStep && next != withdrawn.end(); ++i, ++next) {
     const Array& array = *broker.catalog().find(*next);
     last_id_ = array.id;
-    if (array.spec.name.starts_with(prefix_) && shows(broker, array)) {
-      found.push_back({array.id, array.spec.name, true});
+    if (array.name.starts_with(prefix_) && shows(broker, array)) {
+      found.push_back({array.id, array.name, true});
     }
   }
   done_ = next == withdrawn.end();
@@ -78,7 +78,7 @@ const Array* ArrayCollector::find(const Broker& broker, const Found& found) cons
 
 bool ArrayCollector::shows(const Broker& broker, const Array& array) const {
   if (array.withdrawn) return may_read(viewer_, array.domain);
-  return (kinds_ != Kinds::kHomes || !array.home) && broker.shows(viewer_, array);
+  return (kinds_ != Kinds::kHomes || !array.rare().home) && broker.shows(viewer_, array);
 }
 
 }  // namespace memlease::server

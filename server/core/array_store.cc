@@ -41,12 +41,12 @@ absl::Status ArrayStore::charge(Array& array) {
     return absl::OkStatus();
   };
   if (auto status = charge(quota_, Resource::kArrays, 1); !status.ok()) return status;
-  if (array.attribute_bytes != 0) {
+  if (array.rare().attribute_bytes != 0) {
     Quota& host = devices_.at(kHost).quota;
-    auto status = charge(host, Resource::kBytes, array.attribute_bytes);
+    auto status = charge(host, Resource::kBytes, array.rare().attribute_bytes);
     if (!status.ok()) return status;
   }
-  auto slots = charge_slots(array, array.spec.slots);
+  auto slots = charge_slots(array, array.kind->slots);
   if (!slots.ok()) return slots.status();
   array.charges.push_back(*std::move(slots));
   return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::Status ArrayStore::charge(Array& array) {
 
 // Whole places: else tiny slots would take memory that nobody is charged for.
 absl::StatusOr<Charge> ArrayStore::charge_slots(const Array& array, std::uint64_t slots) {
-  Device& device = devices_.at(array.spec.device);
+  Device& device = devices_.at(array.kind->device);
   const std::uint64_t bytes = device.segments.place_bytes(array.slot_bytes) * slots;
   return device.quota.charge(array.domain.uid, Resource::kBytes, bytes);
 }
@@ -63,13 +63,16 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
                                                         const AccessDomain& domain,
                                                         SharedAttributes attributes) {
   auto array = std::make_unique<Array>();
-  array->spec = spec;
-  array->spec.max_slots = wire::max_slots_of(spec);
+  wire::ArrayKind kind = spec;
+  kind.max_slots = wire::max_slots_of(spec);
+  array->name = spec.name;
+  array->kind = kinds_.share(kind);
   array->domain = domain;
   array->slot_bytes = wire::size_bytes_of(spec);
-  array->attributes = std::move(attributes);
-  if (array->attributes != nullptr)
-    array->attribute_bytes = wire::size_bytes_of(*array->attributes);
+  if (attributes != nullptr) {
+    array->make_rare().attribute_bytes = wire::size_bytes_of(*attributes);
+    array->make_rare().attributes = std::move(attributes);
+  }
   if (auto status = charge(*array); !status.ok()) return status;
   auto growth = place_slots(*array, spec.slots);
   absl::Status status = growth.status();
@@ -98,7 +101,7 @@ absl::Status ArrayStore::add_memory(const SegmentPool::Growth& growth,
 // reservation may give back.
 absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array& array,
                                                                            std::size_t slots) {
-  SegmentPool& segments = devices_.at(array.spec.device).segments;
+  SegmentPool& segments = devices_.at(array.kind->device).segments;
   while (array.slots.size() < slots) {
     const auto at = segments.place(array.domain, array.slot_bytes);
     if (!at) return segments.reserve(array.domain, array.slot_bytes, slots - array.slots.size());
@@ -120,23 +123,23 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
     return growth;
   }
   if (array.slots.back().offset > wire::kMaxPlaceOffset) {
-    devices_.at(array.spec.device)
+    devices_.at(array.kind->device)
         .segments.free(array.domain, array.slots.back(), array.slot_bytes);
     array.slots.pop_back();
     return wire::defect("the added slot's place does not fit into a word of the board");
   }
-  array.added.push_back({std::move(*bytes), {}});
+  array.make_rare().added.push_back({std::move(*bytes), {}});
   ++added_slots_;
   server::add_slot(*array.board, array.layout(), array.slots.back());
   return std::nullopt;
 }
 
 void ArrayStore::remove_slot(Array& array) {
-  SegmentPool& segments = devices_.at(array.spec.device).segments;
+  SegmentPool& segments = devices_.at(array.kind->device).segments;
   segments.backend().checker_release(wire::checker_key_of_places(array.slots.back().file));
   segments.free(array.domain, array.slots.back(), array.slot_bytes);
   array.slots.pop_back();
-  array.added.pop_back();
+  array.make_rare().added.pop_back();
   --added_slots_;
 }
 
@@ -154,21 +157,22 @@ absl::Status ArrayStore::place_records(Array& array) {
 }
 
 absl::Status ArrayStore::place_events(Array& array) {
-  DeviceBackend& backend = devices_.at(array.spec.device).backend();
+  DeviceBackend& backend = devices_.at(array.kind->device).backend();
   if (!backend.has_events()) return absl::OkStatus();
   const std::uint32_t slots = array.layout().most;
   const auto at = pages_of(array.domain).events.allocate(wire::event_units(slots));
   if (!at.ok()) return at.status();
-  array.write_events = EventSet(backend, files_, *at, slots);
+  EventSet& events = array.make_rare().write_events;
+  events = EventSet(backend, files_, *at, slots);
   // A stream may still be about to wait for what was recorded there for an earlier array: counts
   // only grow.
-  array.write_events.release(files_);
+  events.release(files_);
   return absl::OkStatus();
 }
 
 void ArrayStore::destroy(Array& array) {
   DomainPages& pages = pages_of(array.domain);
-  SegmentPool& segments = devices_.at(array.spec.device).segments;
+  SegmentPool& segments = devices_.at(array.kind->device).segments;
   for (const wire::FileRange& at : array.slots) {
     segments.free(array.domain, at, array.slot_bytes);
   }
@@ -181,17 +185,20 @@ void ArrayStore::destroy(Array& array) {
     array.board->array_id.store(0);
     pages.boards.free(array.board_at, wire::board_record_units(layout));
   }
-  for (const wire::FileRange& at : array.chunks) pages.boards.free(at, kChunkUnits);
-  if (!array.write_events.empty()) {
-    pages.events.free(array.write_events.at(), wire::event_units(layout.most));
+  if (array.has_rare()) {
+    Array::Rare& rare = array.make_rare();
+    for (const wire::FileRange& at : rare.chunks) pages.boards.free(at, kChunkUnits);
+    if (!rare.write_events.empty()) {
+      pages.events.free(rare.write_events.at(), wire::event_units(layout.most));
+    }
+    added_slots_ -= rare.added.size();
+    rare.added.clear();
+    rare.chunks.clear();
+    rare.write_events = EventSet();
   }
-  added_slots_ -= array.added.size();
-  array.added.clear();
   array.slots.clear();
-  array.chunks.clear();
   array.takeover = nullptr;
   array.board = nullptr;
-  array.write_events = EventSet();
   array.charges.clear();
 }
 
@@ -201,13 +208,13 @@ absl::StatusOr<wire::Word*> ArrayStore::free_entry(Array& array) {
     for (wire::Word& entry : chunk->entries) {
       if (entry.load() == 0) return &entry;
     }
-    if (next == array.chunks.size()) break;
-    chunk = reinterpret_cast<wire::SubscriberChunk*>(files_.data(array.chunks[next]));
+    if (next == array.rare().chunks.size()) break;
+    chunk = reinterpret_cast<wire::SubscriberChunk*>(files_.data(array.rare().chunks[next]));
   }
   auto at = pages_of(array.domain).boards.allocate(kChunkUnits);
   if (!at.ok()) return at.status();
   auto* added = new (files_.data(*at)) wire::SubscriberChunk;
-  array.chunks.push_back(*at);
+  array.make_rare().chunks.push_back(*at);
   chunk->next.store(wire::pack_chunk(*at));
   return &added->entries[0];
 }

@@ -70,6 +70,7 @@ class ArrayStore {
   DeviceTable& devices_;
   Quota& quota_;
   std::uint64_t last_id_ = 0;
+  wire::RecentKinds kinds_;
   std::uint64_t added_slots_ = 0;
   // Of arrays whose memory is being made, by device and the growth's number.
   std::map<std::pair<std::string, std::uint64_t>, Charges> growing_;

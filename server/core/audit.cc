@@ -67,12 +67,12 @@ class Auditor {
   }
 
   void count(const Charge& charge) {
-    if (charge.account_ != nullptr) sums_[{charge.account_, charge.what_}] += charge.amount_;
+    if (charge.account_ != nullptr) sums_[{charge.account_, charge.what()}] += charge.amount();
   }
   static bool is(const Charge& charge, const Quota& quota, uid_t uid, Resource what,
                  std::uint64_t amount) {
-    if (amount == 0) return charge.amount_ == 0;
-    return charge.account_ == quota.find(uid) && charge.what_ == what && charge.amount_ == amount;
+    if (amount == 0) return charge.amount() == 0;
+    return charge.account_ == quota.find(uid) && charge.what() == what && charge.amount() == amount;
   }
 
   void add_segments();
@@ -142,7 +142,7 @@ void Auditor::add_growing(const Device& device, std::uint64_t& taken) {
   for (const auto& [number, reservation] : device.segments.growing_) {
     count(reservation.descriptor);
     count(reservation.bytes);
-    taken += reservation.bytes.amount_;
+    taken += reservation.bytes.amount();
     const auto call = broker_.store_.growing_.find({device.backend().device(), number});
     if (call == broker_.store_.growing_.end()) {
       audit_.require(false, "nobody waits for memory {} of {}", number, device.backend().device());
@@ -174,9 +174,9 @@ void Auditor::add_pages() {
 void Auditor::add_arrays() {
   std::uint64_t added = 0;
   for (const Array* array : broker_.catalog().all()) {
-    const auto found = broker_.devices().all().find(array->spec.device);
+    const auto found = broker_.devices().all().find(array->kind->device);
     if (found == broker_.devices().all().end()) {
-      audit_.require(false, "'{}' is on a device that is not there", array->spec.name);
+      audit_.require(false, "'{}' is on a device that is not there", array->name);
       continue;
     }
     const Device& device = found->second;
@@ -188,17 +188,18 @@ void Auditor::add_arrays() {
     home.kind = wire::FileKind::kBoard;
     const std::uint64_t record = wire::board_record_units(array->layout()) * wire::kBoardUnitBytes;
     add_place(array->board_at, record, home);
-    for (const wire::FileRange& chunk : array->chunks) {
+    for (const wire::FileRange& chunk : array->rare().chunks) {
       add_place(chunk, sizeof(wire::SubscriberChunk), home);
     }
     home.kind = wire::FileKind::kSessionPage;
     const std::uint32_t most = array->layout().most;
     add_place(array->takeover_at, wire::writer_row_units(most) * wire::kRowUnitBytes, home);
     home.kind = wire::FileKind::kEvents;
-    if (!array->write_events.empty()) {
-      add_place(array->write_events.at(), wire::event_units(most) * wire::kRowUnitBytes, home);
+    if (!array->rare().write_events.empty()) {
+      add_place(array->rare().write_events.at(), wire::event_units(most) * wire::kRowUnitBytes,
+                home);
     }
-    added += array->added.size();
+    added += array->rare().added.size();
     check_charges(*array, device);
   }
   audit_.require(broker_.added_slots() == added, "{} slots are said to be added, and {} are",
@@ -209,20 +210,20 @@ void Auditor::check_charges(const Array& array, const Device& device) {
   const uid_t uid = array.domain.uid;
   const std::uint64_t place = device.segments.place_bytes(array.slot_bytes);
   // A replica's attributes are its home's.
-  const std::uint64_t attributes = array.home ? 0 : array.attribute_bytes;
+  const std::uint64_t attributes = array.rare().home ? 0 : array.rare().attribute_bytes;
   const Charges& charges = array.charges;
   for (const Charge& charge : charges) count(charge);
   bool right = charges.size() == (attributes == 0 ? 2U : 3U) &&
                is(charges.front(), broker_.quota(), uid, Resource::kArrays, 1) &&
-               is(charges.back(), device.quota, uid, Resource::kBytes, place * array.spec.slots);
+               is(charges.back(), device.quota, uid, Resource::kBytes, place * array.kind->slots);
   if (right && attributes != 0) {
     right = is(charges[1], broker_.host().quota, uid, Resource::kBytes, attributes);
   }
-  for (const Array::Added& slot : array.added) {
+  for (const Array::Added& slot : array.rare().added) {
     count(slot.bytes_charge);
     right = right && is(slot.bytes_charge, device.quota, uid, Resource::kBytes, place);
   }
-  audit_.require(right, "'{}' is not charged what it costs uid {}", array.spec.name, uid);
+  audit_.require(right, "'{}' is not charged what it costs uid {}", array.name, uid);
 }
 
 void Auditor::add_sessions() {
@@ -231,7 +232,7 @@ void Auditor::add_sessions() {
     count(session->descriptors_charge);
     // What it has to do still is no use of the daemon.
     const std::uint64_t sessions = session->ending ? 0 : 1;
-    const std::uint64_t descriptors = session->descriptors_charge.amount_;
+    const std::uint64_t descriptors = session->descriptors_charge.amount();
     const uid_t uid = session->peer.uid;
     const bool right =
         (descriptors == 0) == session->ending &&
@@ -244,29 +245,33 @@ void Auditor::add_sessions() {
 }
 
 void Auditor::add_rows(const Session& session) {
-  const auto add = [&](wire::FileRange at, const AccessDomain& domain, RowKind kind,
-                       std::uint32_t slots) {
+  const auto add = [&](wire::FileRange at, const RowClass& of, RowKind kind) {
     const bool has_events = session.read_events.contains(wire::pack_subscriber(row_ref(at)));
-    const std::uint32_t units = kind == RowKind::kWriter ? wire::writer_row_units(slots)
-                                : has_events             ? wire::reader_row_units_with_events(slots)
-                                                         : wire::reader_row_units(slots);
+    const std::uint32_t units = kind == RowKind::kWriter ? wire::writer_row_units(of.slots)
+                                : has_events ? wire::reader_row_units_with_events(of.slots)
+                                             : wire::reader_row_units(of.slots);
     add_place(at, units * wire::kRowUnitBytes,
-              {wire::FileKind::kSessionPage, domain, session.id, nullptr, 0, nullptr, 0});
+              {wire::FileKind::kSessionPage, of.domain, session.id, nullptr, 0, nullptr, 0});
   };
   for (const auto& [id, membership] : session.memberships) {
-    const auto& [domain, slots] = std::tie(membership.domain, membership.slots);
     count(membership.charge);
     audit_.require(
         is(membership.charge, broker_.quota(), session.peer.uid, Resource::kOpenArrays, 1),
         "session {} is not charged that it has array {} open", wire::to_int(session.id),
         wire::to_int(id));
-    if (membership.reader_row) add(*membership.reader_row, domain, RowKind::kReader, slots);
-    if (membership.writer_row) add(*membership.writer_row, domain, RowKind::kWriter, slots);
-  }
-  for (const auto& [row_class, rows] : session.free_rows) {
-    for (const wire::FileRange& at : rows) {
-      add(at, row_class.domain, row_class.kind, row_class.slots);
+    const bool has_row = membership.reader_row || membership.writer_row;
+    if (!audit_.require(!has_row || (membership.row_class != nullptr &&
+                                     session.free_rows.contains(*membership.row_class)),
+                        "nobody knows how large session {}'s rows of array {} are",
+                        wire::to_int(session.id), wire::to_int(id))) {
+      continue;
     }
+    if (membership.reader_row) add(*membership.reader_row, *membership.row_class, RowKind::kReader);
+    if (membership.writer_row) add(*membership.writer_row, *membership.row_class, RowKind::kWriter);
+  }
+  for (const auto& [row_class, free] : session.free_rows) {
+    for (const wire::FileRange& at : free.readers) add(at, row_class, RowKind::kReader);
+    for (const wire::FileRange& at : free.writers) add(at, row_class, RowKind::kWriter);
   }
 }
 

@@ -18,23 +18,22 @@ void audit_slots(const Broker& broker, const Array& array, Audit& audit) {
   const bool has_pages =
       files.find(array.board_at.file) != nullptr && files.find(array.takeover_at.file) != nullptr;
   const bool has_slots =
-      audit.require(array.slots.size() == array.spec.slots + array.added.size() &&
+      audit.require(array.slots.size() == array.kind->slots + array.rare().added.size() &&
                         array.slots.size() <= array.layout().most,
-                    "'{}' has {} slots, of which {} were added to {}", array.spec.name,
-                    array.slots.size(), array.added.size(), array.spec.slots);
+                    "'{}' has {} slots, of which {} were added to {}", array.name,
+                    array.slots.size(), array.rare().added.size(), array.kind->slots);
   const bool has_records = audit.require(
       has_pages && files.data(array.board_at) == reinterpret_cast<const std::byte*>(array.board) &&
           files.data(array.takeover_at) == reinterpret_cast<const std::byte*>(array.takeover),
-      "the records of '{}' are not where they are said to be", array.spec.name);
+      "the records of '{}' are not where they are said to be", array.name);
   if (!has_slots || !has_records) return;
   audit.require(array.board->array_id.load() == wire::to_int(array.id) &&
                     array.board->slots.load() == array.slots.size(),
-                "the board of '{}' does not say what it is and how many slots it has",
-                array.spec.name);
-  for (std::size_t i = 0; i < array.added.size(); ++i) {
+                "the board of '{}' does not say what it is and how many slots it has", array.name);
+  for (std::size_t i = 0; i < array.rare().added.size(); ++i) {
     audit.require(array.board->places(array.layout())[i].load() ==
-                      wire::pack_place(array.slots[array.spec.slots + i]),
-                  "the board of '{}' does not say where added slot {} is", array.spec.name, i);
+                      wire::pack_place(array.slots[array.kind->slots + i]),
+                  "the board of '{}' does not say where added slot {} is", array.name, i);
   }
 }
 
@@ -46,13 +45,13 @@ std::size_t listed(const Broker& broker, const Array& array, Audit& audit) {
   for (std::size_t next = 0;; ++next) {
     count += static_cast<std::size_t>(
         std::ranges::count_if(chunk->entries, [](const wire::Word& e) { return e.load() != 0; }));
-    const bool last = next == array.chunks.size();
-    audit.require(chunk->next.load() == (last ? 0 : wire::pack_chunk(array.chunks[next])),
-                  "the lists of readers of '{}' do not lead to each other", array.spec.name);
+    const bool last = next == array.rare().chunks.size();
+    audit.require(chunk->next.load() == (last ? 0 : wire::pack_chunk(array.rare().chunks[next])),
+                  "the lists of readers of '{}' do not lead to each other", array.name);
     if (last) return count;
-    const wire::FileRange& at = array.chunks[next];
+    const wire::FileRange& at = array.rare().chunks[next];
     if (!audit.require(files.find(at.file) != nullptr,
-                       "readers of '{}' are listed in a file that is not there", array.spec.name)) {
+                       "readers of '{}' are listed in a file that is not there", array.name)) {
       return count;
     }
     chunk = reinterpret_cast<const wire::SubscriberChunk*>(files.data(at));
@@ -61,12 +60,12 @@ std::size_t listed(const Broker& broker, const Array& array, Audit& audit) {
 
 void audit_members(const Broker& broker, const Array& array, const Members& members, Audit& audit) {
   audit.require(members.size() == array.members.size(), "a member of '{}' is one twice",
-                array.spec.name);
+                array.name);
   std::vector<const wire::Word*> entries;
   for (const wire::SessionId id : members) {
     const Session* const session = broker.sessions().find(id);
     const bool has_it_open = session != nullptr && session->memberships.contains(array.id);
-    audit.require(has_it_open, "'{}' has member {}, which does not have it open", array.spec.name,
+    audit.require(has_it_open, "'{}' has member {}, which does not have it open", array.name,
                   wire::to_int(id));
     if (!has_it_open) continue;
     const Membership& membership = session->memberships.at(array.id);
@@ -75,16 +74,16 @@ void audit_members(const Broker& broker, const Array& array, const Members& memb
     audit.require(
         membership.reader_row &&
             membership.entry->load() == wire::pack_subscriber(row_ref(*membership.reader_row)),
-        "the board of '{}' does not name the row of session {}", array.spec.name, wire::to_int(id));
+        "the board of '{}' does not name the row of session {}", array.name, wire::to_int(id));
   }
   std::ranges::sort(entries);
   audit.require(std::ranges::adjacent_find(entries) == entries.end(),
-                "two readers of '{}' have one entry of its board", array.spec.name);
+                "two readers of '{}' have one entry of its board", array.name);
   const std::size_t on_board = listed(broker, array, audit);
   const std::uint32_t counted = array.board->subscribed.load();
   audit.require(entries.size() == on_board && entries.size() == counted,
-                "'{}' has {} readers; its board lists {} and counts {}", array.spec.name,
-                entries.size(), on_board, counted);
+                "'{}' has {} readers; its board lists {} and counts {}", array.name, entries.size(),
+                on_board, counted);
 }
 
 void audit_writer(const Broker& broker, const Array& array, const Members& members, Audit& audit) {
@@ -94,48 +93,47 @@ void audit_writer(const Broker& broker, const Array& array, const Members& membe
                     (array.withdrawn || flag(wire::kWriterMoving) == (array.pending != nullptr)) &&
                     flag(wire::kWriterWithdrawn) == array.withdrawn &&
                     (!broker.draining() || flag(wire::kWriterDraining)),
-                "the board of '{}' does not say what goes on (writer word {:#x})", array.spec.name,
+                "the board of '{}' does not say what goes on (writer word {:#x})", array.name,
                 word);
   audit.require(array.exclusive_to == wire::SessionId{0} || members.contains(array.exclusive_to),
-                "the exclusive writer of '{}' does not have it open", array.spec.name);
+                "the exclusive writer of '{}' does not have it open", array.name);
   wire::FileRange row = array.takeover_at;
   if (array.writer != wire::SessionId{0}) {
     const Session* const writer = broker.sessions().find(array.writer);
     const bool has_row = writer != nullptr && members.contains(array.writer) &&
                          writer->memberships.contains(array.id) &&
-                         writer->memberships.at(array.id).writer_row.has_value();
-    audit.require(has_row, "the writer of '{}' has no row", array.spec.name);
+                         writer->memberships.at(array.id).writer_row;
+    audit.require(has_row, "the writer of '{}' has no row", array.name);
     if (!has_row) return;
     row = *writer->memberships.at(array.id).writer_row;
   }
   audit.require(wire::writer_row_of(word) == row_ref(row),
-                "the board of '{}' does not name the row that counts", array.spec.name);
+                "the board of '{}' does not name the row that counts", array.name);
   if (array.pending != nullptr) {
     const Session* const next = broker.sessions().find(array.pending->to);
     audit.require(next != nullptr && next->connected && next->asks.contains(array.id) &&
                       members.contains(next->id),
-                  "'{}' goes to a writer that has not asked", array.spec.name);
+                  "'{}' goes to a writer that has not asked", array.name);
   }
   if (array.queue == nullptr) return;
   for (const wire::SessionId id : array.queue->waiting) {
     audit.require(members.contains(id), "session {} waits to write '{}' and does not have it open",
-                  wire::to_int(id), array.spec.name);
+                  wire::to_int(id), array.name);
   }
 }
 
 void audit_home(const Broker& broker, const Array& array, Audit& audit) {
-  if (array.home) {
-    const Array* const home = broker.catalog().find(*array.home);
-    audit.require(home == nullptr || std::ranges::count(home->replicas, array.id) == 1,
-                  "'{}' is not among its home's replicas", array.spec.name);
+  if (array.rare().home) {
+    const Array* const home = broker.catalog().find(*array.rare().home);
+    audit.require(home == nullptr || std::ranges::count(home->rare().replicas, array.id) == 1,
+                  "'{}' is not among its home's replicas", array.name);
     audit.require(array.withdrawn || (home != nullptr && !home->withdrawn),
-                  "'{}' is there without its home", array.spec.name);
+                  "'{}' is there without its home", array.name);
   }
-  for (const wire::ArrayId id : array.replicas) {
+  for (const wire::ArrayId id : array.rare().replicas) {
     const Array* const replica = broker.catalog().find(id);
-    audit.require(replica != nullptr && replica->home == array.id,
-                  "replica {} of '{}' is not there, or another's", wire::to_int(id),
-                  array.spec.name);
+    audit.require(replica != nullptr && replica->rare().home == array.id,
+                  "replica {} of '{}' is not there, or another's", wire::to_int(id), array.name);
   }
 }
 
@@ -149,15 +147,14 @@ void audit_names(const Broker& broker, const std::vector<Array*>& arrays, Audit&
     if (array->withdrawn) {
       ++withdrawn;
       audit.require(catalog.withdrawn().contains(array->id) && !array->members.empty(),
-                    "'{}' has been withdrawn and is there for nobody", array->spec.name);
+                    "'{}' has been withdrawn and is there for nobody", array->name);
       continue;
     }
     ++named;
-    replicas += array->home ? 1 : 0;
-    audit.require(!array->home || catalog.replicas().contains(array->id),
-                  "'{}' is not among the replicas", array->spec.name);
-    audit.require(catalog.find(array->spec.name) == array, "'{}' is not found by its name",
-                  array->spec.name);
+    replicas += array->rare().home ? 1 : 0;
+    audit.require(!array->rare().home || catalog.replicas().contains(array->id),
+                  "'{}' is not among the replicas", array->name);
+    audit.require(catalog.find(array->name) == array, "'{}' is not found by its name", array->name);
   }
   audit.require(named == catalog.named().size() && withdrawn == catalog.withdrawn().size() &&
                     replicas == catalog.replicas().size(),

@@ -136,7 +136,8 @@ bool Broker::program_replaced(SessionId id) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
   const auto on_gpu = [&](const auto& membership) {
-    return membership.second.device != dependencies_.host.device();
+    const auto& [array, of_it] = membership;
+    return memberships_.class_of(array, of_it).device != dependencies_.host.device();
   };
   const bool used_gpu =
       !session->imported_memory.empty() || std::ranges::any_of(session->memberships, on_gpu);
@@ -199,7 +200,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     wire::ArraySpec wanted = spec;
     wanted.strides_bytes = wire::strides_bytes_of(spec);
     wanted.max_slots = wire::max_slots_of(spec);
-    wire::ArraySpec stands = existing->spec;
+    wire::ArraySpec stands = existing->spec();
     stands.strides_bytes = wire::strides_bytes_of(stands);
     const bool readable = may_read(session.peer, existing->domain);
     if (!exist_ok || !readable) {
@@ -231,7 +232,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
 Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
   array->created = dependencies_.clock.now();
   const Opened opened = join(session, catalog_.add(std::move(array)), true);
-  name_board_.happened(opened.array->spec.name);
+  name_board_.happened(opened.array->name);
   recorder_.created(*opened.array, session);
   return opened;
 }
@@ -309,7 +310,7 @@ absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
 Broker::Opened Broker::join(Session& session, Array& array, bool created) {
   Opened opened{&array, may_write(session.peer, array.domain), created};
   add_if_new(session, array.board_at.file, opened.new_files);
-  if (wire::is_host(array.spec)) {
+  if (wire::is_host(*array.kind)) {
     for (const wire::FileRange& slot : array.slots) {
       add_if_new(session, slot.file, opened.new_files);
     }
@@ -319,7 +320,7 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
 }
 
 DeviceBackend& Broker::device_of(const Array& array) {
-  return devices_.at(array.spec.device).backend();
+  return devices_.at(array.kind->device).backend();
 }
 
 absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId id) {
@@ -329,9 +330,8 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
   auto& [array, membership] = *member;
   if (array->withdrawn) return has_been_withdrawn(*array);
   if (!membership->reader_row) {
-    auto row = rows_.take(session, *array, RowKind::kReader, device_of(*array));
-    if (!row.ok()) return row.status();
-    membership->reader_row = *row;
+    auto taken = rows_.take(session, *membership, *array, RowKind::kReader, device_of(*array));
+    if (!taken.ok()) return taken;
   }
   const Subscribed subscribed{row_ref(*membership->reader_row)};
   if (membership->entry == nullptr) {
@@ -352,9 +352,8 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
   if (array->withdrawn) return has_been_withdrawn(*array);
   if (auto status = writer_ownership_.may_ask(*array, session.id); !status.ok()) return status;
   if (!membership->writer_row) {
-    auto row = rows_.take(session, *array, RowKind::kWriter, device_of(*array));
-    if (!row.ok()) return row.status();
-    membership->writer_row = *row;
+    auto taken = rows_.take(session, *membership, *array, RowKind::kWriter, device_of(*array));
+    if (!taken.ok()) return taken;
   }
   const WriterAnswer answer = writer_ownership_.ask(*array, session.id, *membership->writer_row);
   if (answer.state == WriterAnswer::State::kGranted) {
@@ -397,7 +396,8 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
 absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
   Session* session = sessions_.find(id);
   const auto owns = [&](const auto& membership) {
-    return membership.second.domain.uid == viewer.uid;
+    const auto& [array, of_it] = membership;
+    return memberships_.class_of(array, of_it).domain.uid == viewer.uid;
   };
   const bool may = session != nullptr && !session->ending &&
                    (viewer.uid == 0 || viewer.uid == session->peer.uid ||
@@ -421,7 +421,7 @@ std::uint32_t Broker::take_idle_slots(std::size_t most_looks) {
     }
     after = array->id;
     ++looks;
-    if (array->added.empty()) continue;
+    if (array->rare().added.empty()) continue;
     looks += array->members.size();
     const std::uint32_t taken = slot_growth_.take_idle(*array);
     if (taken == 0) continue;
@@ -436,7 +436,8 @@ absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& nam
   auto array = readable(viewer, name);
   if (!array.ok()) return array.status();
   if (!may_write(viewer, (*array)->domain)) return may_not_withdraw(**array, viewer.uid);
-  if ((*array)->home && !replicas_.may_let_go(**array)) return has_what_its_home_lacks(**array);
+  if ((*array)->rare().home && !replicas_.may_let_go(**array))
+    return has_what_its_home_lacks(**array);
   recorder_.withdrawn(**array, viewer);
   reclaimer_.withdraw(**array);
   return absl::OkStatus();

@@ -7,17 +7,17 @@ namespace memlease::server {
 
 Array& Catalog::add(std::unique_ptr<Array> array) {
   Array& reference = *array;
-  const bool named = names_.emplace(reference.spec.name, &reference).second;
+  const bool named = names_.insert(&reference).second;
   assert(named);
   static_cast<void>(named);
-  if (reference.home) replicas_.insert(reference.id);
+  if (reference.rare().home) replicas_.insert(reference.id);
   arrays_.emplace(reference.id, std::move(array));
   return reference;
 }
 
 Array* Catalog::find(std::string_view name) const {
   const auto it = names_.find(name);
-  return it == names_.end() ? nullptr : it->second;
+  return it == names_.end() ? nullptr : *it;
 }
 
 Array* Catalog::find(wire::ArrayId id) const {
@@ -26,7 +26,7 @@ Array* Catalog::find(wire::ArrayId id) const {
 }
 
 void Catalog::remove_name(const Array& array) {
-  names_.erase(array.spec.name);
+  names_.erase(names_.find(array.name));
   replicas_.erase(array.id);
   withdrawn_.insert(array.id);
 }

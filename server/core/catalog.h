@@ -24,8 +24,14 @@ class Catalog {
   void erase(wire::ArrayId id);
 
   std::size_t size() const { return arrays_.size(); }
-  // Those that have a name, in the order of names, which are the arrays' own.
-  using Names = absl::btree_map<std::string_view, Array*>;
+  struct ByName {
+    using is_transparent = void;
+    static std::string_view name_of(std::string_view name) { return name; }
+    static std::string_view name_of(const Array* array) { return array->name; }
+    bool operator()(const auto& a, const auto& b) const { return name_of(a) < name_of(b); }
+  };
+  // Those that have a name, in the order of names.
+  using Names = absl::btree_set<Array*, ByName>;
   const Names& named() const { return names_; }
   // Of them those that have a home, and those that have no name any more.
   using Ids = absl::btree_set<wire::ArrayId>;

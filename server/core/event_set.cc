@@ -34,7 +34,7 @@ bool EventSet::any_lost() const {
   return false;
 }
 
-void EventSet::release(const FileTable& files) {
+void EventSet::release(const FileTable& files) const {
   if (all_complete()) return;
   files.change(at_, [&](std::byte* bytes) {
     auto* const words = reinterpret_cast<wire::EventWords*>(bytes);

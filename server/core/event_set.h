@@ -35,7 +35,7 @@ class EventSet {
   // After the exit of the process that recorded them, which ends its work on the device, or when
   // its device has failed: whoever waits for a record that can never be complete now goes on, and
   // so does who waits from now on.
-  void release(const FileTable& files);
+  void release(const FileTable& files) const;
 
  private:
   DeviceBackend* backend_ = nullptr;

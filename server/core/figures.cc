@@ -53,12 +53,12 @@ bool FigureCollector::step(Broker& broker) {
 
 void FigureCollector::add(Broker& broker, Array& array) {
   broker.look(array);
-  DeviceFigures& device = figures_.devices[array.spec.device];
+  DeviceFigures& device = figures_.devices[array.kind->device];
   const std::uint64_t slots = array.slots.size();
   (array.withdrawn ? device.withdrawn_arrays : device.arrays) += 1;
   (array.withdrawn ? device.withdrawn_bytes : device.array_bytes) += array.slot_bytes * slots;
-  device.added_slots += array.added.size();
-  device.added_bytes += array.slot_bytes * array.added.size();
+  device.added_slots += array.rare().added.size();
+  device.added_bytes += array.slot_bytes * array.rare().added.size();
   const auto held = static_cast<std::uint64_t>(std::popcount(held_slots_of(broker, array)));
   device.held_slots += held;
   device.held_bytes += array.slot_bytes * held;

@@ -12,9 +12,6 @@ using wire::ArrayId;
 void Memberships::join(Session& session, Array& array) {
   auto [it, is_new] = session.memberships.try_emplace(array.id);
   if (is_new) {
-    it->second.domain = array.domain;
-    it->second.device = array.spec.device;
-    it->second.slots = array.layout().most;
     it->second.since = clock_.now();
     it->second.charge = quota_.account(session.peer.uid).empty_charge(Resource::kOpenArrays);
     it->second.charge.add_anyway(1);
@@ -23,8 +20,8 @@ void Memberships::join(Session& session, Array& array) {
     for (const wire::FileRange& slot : array.slots) {
       files_.pin(slot.file, session.id, session.peer.uid);
     }
-    if (!array.write_events.empty()) {
-      files_.pin(array.write_events.at().file, session.id, session.peer.uid);
+    if (!array.rare().write_events.empty()) {
+      files_.pin(array.rare().write_events.at().file, session.id, session.peer.uid);
     }
   }
   ++it->second.opens;
@@ -80,6 +77,10 @@ std::uint64_t Memberships::bytes_in_use(const Session& session) const {
     if (array != nullptr) bytes += array->slot_bytes * array->slots.size();
   }
   return bytes;
+}
+
+RowClass Memberships::class_of(ArrayId id, const Membership& of_it) const {
+  return of_it.row_class == nullptr ? row_class_of(*catalog_.find(id)) : *of_it.row_class;
 }
 
 const Array* Memberships::array_in_use(const Session& session, ArrayId id,

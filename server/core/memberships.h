@@ -37,6 +37,8 @@ class Memberships {
                           std::uint64_t number);
   // Does the session hold a slot or write now, of any array?
   bool in_use(const Session& session) const;
+  // What the array is, or was: who has no row of it does not outlive it.
+  RowClass class_of(wire::ArrayId id, const Membership& of_it) const;
   // The bytes of these arrays.
   std::uint64_t bytes_in_use(const Session& session) const;
 

@@ -11,7 +11,7 @@ using wire::SessionId;
 bool Reclaimer::in_use(const Session& session, const Membership& membership,
                        const Array& array) const {
   if (parts_.rows.in_use(membership, array)) return true;
-  const EventSet& writes = array.write_events;
+  const EventSet& writes = array.rare().write_events;
   if (array.writer == session.id && !writes.any_lost() && !writes.all_complete()) return true;
   return !SessionRows::read_events_of(session, membership).all_complete();
 }
@@ -23,9 +23,9 @@ void Reclaimer::withdraw(Array& array) {
   set_withdrawn(*array.board);
   parts_.ownership.tell_all(array);
   if (Array* const home = parts_.replicas.home_of(array)) {
-    set_elsewhere(*home->board, array.replica_number, false);
+    set_elsewhere(*home->board, array.rare().replica_number, false);
   }
-  const std::vector<ArrayId> replicas = array.replicas;
+  const std::vector<ArrayId> replicas = array.rare().replicas;
   for (const ArrayId id : replicas) withdraw(*parts_.catalog.find(id));
   detach_unused(array);
 }
@@ -79,7 +79,8 @@ void Reclaimer::detach_unused(Array& array) {
   const auto members = array.members;
   for (const SessionId id : members) {
     Session& session = *parts_.sessions.find(id);
-    if (array.write_events.empty() && !in_use(session, session.memberships.at(array.id), array)) {
+    if (array.rare().write_events.empty() &&
+        !in_use(session, session.memberships.at(array.id), array)) {
       const bool last = array.members.size() == 1;
       detach(session, array, Departure::kLeft);
       forget_unless_it_has_rows(session, array_id);
@@ -105,7 +106,8 @@ void Reclaimer::destroy_if_unused(Array& array) {
   if (!array.withdrawn || !array.members.empty()) return;
   parts_.tally.look(array, parts_.ownership.current_row(array));
   parts_.store.destroy(array);
-  if (Array* const home = parts_.replicas.home_of(array)) std::erase(home->replicas, array.id);
+  if (Array* const home = parts_.replicas.home_of(array))
+    std::erase(home->make_rare().replicas, array.id);
   if (Session* creator = parts_.sessions.find(array.creator)) creator->created.erase(array.id);
   parts_.catalog.erase(array.id);
 }

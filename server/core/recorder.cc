@@ -83,7 +83,7 @@ HistoryEvent Recorder::of_array(Happening what, const Array& array, const PeerId
   event.pid = by.pid;
   event.uid = by.uid;
   event.command = by.command;
-  event.array = array.spec.name;
+  event.array = array.name;
   event.domain = array.domain;
   event.bytes = array.slot_bytes * array.slots.size();
   return event;

@@ -36,10 +36,10 @@ absl::Status no_such_device(std::string_view device, const std::vector<std::stri
 }
 
 absl::Status name_is_taken(const Array& by, bool own, bool is_alike) {
-  const bool goes_with_it = own && by.spec.lifetime == wire::Lifetime::kSession;
+  const bool goes_with_it = own && by.kind->lifetime == wire::Lifetime::kSession;
   return make_error(
       ErrorCode::kAlreadyExists,
-      fmt::format("the name '{}' is taken{}", by.spec.name,
+      fmt::format("the name '{}' is taken{}", by.name,
                   own ? ", by an array that this process itself has created" : ""),
       fmt::format("{}{}.",
                   is_alike ? "Open it, withdraw it, or create with exist_ok"
@@ -65,8 +65,7 @@ absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& w
 absl::Status of_another_user(const Array& array, uid_t owner) {
   return make_error(
       ErrorCode::kDenied,
-      fmt::format("'{}' is an array of uid {}, not of uid {}", array.spec.name, array.domain.uid,
-                  owner),
+      fmt::format("'{}' is an array of uid {}, not of uid {}", array.name, array.domain.uid, owner),
       "Ask its owner, or the operator of this daemon, to withdraw it. Without owner it is opened "
       "whosever it is.");
 }
@@ -86,21 +85,21 @@ absl::Status owner_without_exist_ok() {
 }
 
 absl::Status has_been_withdrawn(const Array& array) {
-  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.spec.name),
+  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.name),
                     "Create it again.");
 }
 
 absl::Status may_not_write_to(const Array& array, uid_t viewer) {
   return make_error(ErrorCode::kDenied,
                     fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",
-                                viewer, array.spec.name, array.domain.uid, array.domain.mode),
+                                viewer, array.name, array.domain.uid, array.domain.mode),
                     "Its owner must create it with a mode such as 0660.");
 }
 
 absl::Status may_not_withdraw(const Array& array, uid_t viewer) {
   return make_error(ErrorCode::kDenied,
                     fmt::format("uid {} may not withdraw '{}' of uid {} (mode {:#o})", viewer,
-                                array.spec.name, array.domain.uid, array.domain.mode),
+                                array.name, array.domain.uid, array.domain.mode),
                     "Ask its owner, or somebody who may write it.");
 }
 
@@ -121,7 +120,7 @@ absl::Status still_in_use(const Array& array) {
   return make_error(ErrorCode::kBusy,
                     fmt::format("this session still holds slots of '{}', or a GPU is still at work "
                                 "on them for it",
-                                array.spec.name),
+                                array.name),
                     "Release all leases and views first, and wait for the GPU.");
 }
 

@@ -7,7 +7,7 @@ namespace memlease::server {
 namespace {
 
 std::uint64_t version_in(const wire::WriterRow& row, const Array& array) {
-  if (wire::only_slot_is_empty(row, array.spec.slots)) return 0;
+  if (wire::only_slot_is_empty(row, array.kind->slots)) return 0;
   return wire::unpack_publication(row.publication.load()).version;
 }
 

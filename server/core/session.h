@@ -9,37 +9,24 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "server/core/clock.h"
 #include "server/core/done_departures.h"
 #include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
 #include "server/core/quota.h"
+#include "server/core/row_place.h"
 #include "server/core/session_host.h"
 #include "wire/board.h"
 #include "wire/ids.h"
 
 namespace memlease::server {
-
-// What a session has of one array. Rows stay its own until it leaves or exits, even where the array
-// has gone meanwhile; without rows it goes with the array.
-struct Membership {
-  std::optional<wire::FileRange> reader_row;
-  wire::Word* entry = nullptr;  // on the board; nullptr: not subscribed (any more)
-  std::optional<wire::FileRange> writer_row;
-  AccessDomain domain;
-  std::string device;
-  std::uint32_t slots = 0;  // that its rows have room for
-  Moment since;
-  std::uint32_t opens = 0;
-  Charge charge;
-};
 
 enum class RowKind : std::uint8_t { kReader, kWriter };
 
@@ -49,13 +36,32 @@ enum class RowKind : std::uint8_t { kReader, kWriter };
 struct RowClass {
   AccessDomain domain;
   std::string device;
-  RowKind kind = RowKind::kReader;
-  std::uint32_t slots = 0;
+  std::uint32_t slots = 0;  // that they have room for
   friend bool operator==(const RowClass&, const RowClass&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const RowClass& c) {
-    return H::combine(std::move(h), c.domain, c.device, c.kind, c.slots);
+    return H::combine(std::move(h), c.domain, c.device, c.slots);
   }
+};
+
+struct FreeRows {
+  std::vector<wire::FileRange> readers;
+  std::vector<wire::FileRange> writers;
+  std::vector<wire::FileRange>& of(RowKind kind) {
+    return kind == RowKind::kReader ? readers : writers;
+  }
+};
+
+// What a session has of one array. Rows stay its own until it leaves or exits, even where the array
+// has gone meanwhile; without rows it goes with the array.
+struct Membership {
+  RowPlace reader_row;
+  RowPlace writer_row;
+  const RowClass* row_class = nullptr;  // of its rows, among Session::free_rows
+  wire::Word* entry = nullptr;          // on the board; nullptr: not subscribed (any more)
+  Moment since;
+  Charge charge;
+  std::uint32_t opens = 0;
 };
 
 struct Session {
@@ -77,7 +83,8 @@ struct Session {
   absl::btree_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;
   absl::flat_hash_map<wire::FileId, wire::SessionSums> tallied;  // of its pages, as Tally has it
-  absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;
+  // Of each class of which it has had a row.
+  absl::node_hash_map<RowClass, FreeRows> free_rows;
   // Of its reader rows on devices that have events, by the row's place.
   absl::flat_hash_map<std::uint64_t, EventSet> read_events;
   // What it may have open by handle: no memory goes before that is closed.

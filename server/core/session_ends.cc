@@ -71,7 +71,7 @@ void SessionEnds::end_array(Session& session, ArrayId id, End& end) {
   }
   Array* const array = parts_.catalog.find(id);
   if (array != nullptr && session.created.contains(id) && !array->withdrawn &&
-      array->spec.lifetime == wire::Lifetime::kSession) {
+      array->kind->lifetime == wire::Lifetime::kSession) {
     withdraw(*array, session, end.how);
   }
   session.created.erase(id);
@@ -108,8 +108,8 @@ std::string SessionEnds::reclaim_reason(const Session& session, const Array& arr
   if (parts_.rows.is_writing(membership)) return "was writing";
   if (parts_.rows.in_use(membership, array)) return "held a slot";
   if (!died) return "";
-  if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession &&
-      !array.home) {
+  if (array.creator == session.id && array.kind->lifetime == wire::Lifetime::kSession &&
+      !array.rare().home) {
     return std::string(kCreatedIt);
   }
   if (array.writer == session.id) return std::string(kWasItsWriter);
@@ -119,7 +119,7 @@ std::string SessionEnds::reclaim_reason(const Session& session, const Array& arr
 bool SessionEnds::goes(const Array& array) const {
   const Array* const home = parts_.replicas.home_of(array);
   const Array& itself = home == nullptr ? array : *home;
-  if (itself.spec.lifetime != wire::Lifetime::kSession) return false;
+  if (itself.kind->lifetime != wire::Lifetime::kSession) return false;
   const Session* const creator = parts_.sessions.find(itself.creator);
   return creator != nullptr && creator->ending;
 }

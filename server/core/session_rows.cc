@@ -1,7 +1,7 @@
 #include "server/core/session_rows.h"
 
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "server/core/slot_board.h"
 
@@ -9,15 +9,24 @@ namespace memlease::server {
 
 using wire::FileRange;
 
-absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind,
+absl::Status SessionRows::take(Session& session, Membership& membership, const Array& array,
+                               RowKind kind, DeviceBackend& device) {
+  auto& [row_class, free] = *session.free_rows.try_emplace(row_class_of(array)).first;
+  std::vector<FileRange>& rows = free.of(kind);
+  if (rows.empty()) {
+    const auto made = make(session, array, kind, device);
+    if (!made.ok()) return made.status();
+    rows.push_back(*made);
+  }
+  (kind == RowKind::kReader ? membership.reader_row : membership.writer_row) = rows.back();
+  rows.pop_back();
+  membership.row_class = &row_class;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FileRange> SessionRows::make(Session& session, const Array& array, RowKind kind,
                                             DeviceBackend& device) {
   const std::uint32_t slots = array.layout().most;
-  auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots}];
-  if (!free.empty()) {
-    const FileRange row = free.back();
-    free.pop_back();
-    return row;
-  }
   auto& pages = session.pages[array.domain];
   if (pages == nullptr) {
     pages = std::make_unique<PageAllocator>(
@@ -49,11 +58,10 @@ EventSet SessionRows::read_events_of(const Session& session, const Membership& m
 }
 
 void SessionRows::give_back(Session& session, Membership& membership) {
-  const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
-    if (row) {
-      session.free_rows[{membership.domain, membership.device, kind, membership.slots}].push_back(
-          *row);
-    }
+  if (membership.row_class == nullptr) return;
+  FreeRows& free = session.free_rows.at(*membership.row_class);
+  const auto give = [&](RowPlace& row, RowKind kind) {
+    if (row) free.of(kind).push_back(*row);
     row.reset();
   };
   give(membership.reader_row, RowKind::kReader);

@@ -13,14 +13,18 @@
 
 namespace memlease::server {
 
+inline RowClass row_class_of(const Array& array) {
+  return {array.domain, array.kind->device, array.layout().most};
+}
+
 class SessionRows {
  public:
   SessionRows(FileTable& files, PageSource& pages) : files_(files), pages_(pages) {}
 
-  // A row of the session's for this array: one that it has given back, else a new one.
+  // Gives what the session has of this array a row: one that it has given back, else a new one.
   // kOutOfMemory.
-  absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind,
-                                       DeviceBackend& device);
+  absl::Status take(Session& session, Membership& membership, const Array& array, RowKind kind,
+                    DeviceBackend& device);
   // The session has so few pages for rows of this domain that one which it may never use is no
   // loss: 64 KiB and a descriptor or two, however many arrays it opens.
   static bool may_waste(const Session& session, const AccessDomain& domain);
@@ -39,6 +43,9 @@ class SessionRows {
   bool in_use(const Membership& membership, const Array& array) const;
 
  private:
+  absl::StatusOr<wire::FileRange> make(Session& session, const Array& array, RowKind kind,
+                                       DeviceBackend& device);
+
   FileTable& files_;
   PageSource& pages_;
 };

@@ -37,7 +37,7 @@ absl::Status WriterOwnership::may_ask(const Array& array, SessionId session) con
   return wire::make_error(
       wire::ErrorCode::kDenied,
       fmt::format(
-          "'{}' has an exclusive writer: {}", array.spec.name,
+          "'{}' has an exclusive writer: {}", array.name,
           wire::process_name(owner->peer.pid, wire::to_int(owner->id), owner->peer.command)),
       "Read it here. When that process has closed the array or ended, the next one that writes "
       "becomes its writer.");
@@ -80,7 +80,7 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
   crash_point("ask.looked");
   // What is not complete when its writer dies is poisoned, and only the present writer's is looked
   // at.
-  if (!array.write_events.all_complete()) return answer;
+  if (!array.rare().write_events.all_complete()) return answer;
   if (!array.pending->offered) array.pending->since_ms = now_ms;
   array.pending->due = array.pending->offered = true;
   array.pending->offer = ++last_offer_;
@@ -95,12 +95,12 @@ absl::Status WriterOwnership::confirm(Array& array, SessionId session, std::uint
       (array.pending->offer != offer && !leaves_out("look at the offer's number"))) {
     return wire::make_error(
         wire::ErrorCode::kBusy,
-        fmt::format("the offer of writer ownership of '{}' is not valid any more", array.spec.name),
+        fmt::format("the offer of writer ownership of '{}' is not valid any more", array.name),
         "Ask for it again.");
   }
   array.pending.reset();
   array.writer = session;
-  if (array.spec.writer == wire::Writer::kExclusive) array.exclusive_to = session;
+  if (array.kind->writer == wire::Writer::kExclusive) array.exclusive_to = session;
   set_writer(*array.board, row_ref(current(array)), false);
   if (array.queue) {
     array.queue->moved_ms = clock_.monotonic_ms();
@@ -186,15 +186,15 @@ void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
   const wire::FileRange row = current(array);
   array.writer = SessionId{0};
   // Who leaves may have work under way, which goes on unless its device has failed.
-  const bool over = how == Departure::kExited || array.write_events.any_lost();
+  const bool over = how == Departure::kExited || array.rare().write_events.any_lost();
   const auto stands = [&](std::uint32_t slot) {
-    return !over || array.write_events.complete(slot);
+    return !over || array.rare().write_events.complete(slot);
   };
   if (!leaves_out("takeover")) {
     take_over(*array.board, *array.takeover, row_ref(array.takeover_at), rows_.writer(row),
               array.layout(), stands);
   }
-  if (over) array.write_events.release(rows_.files());
+  if (over) array.rare().write_events.release(rows_.files());
   // Who was promised the dead writer's row must copy the takeover row instead.
   if (array.pending) {
     if (!leaves_out("end the offer with its owner")) array.pending->offered = false;

@@ -195,9 +195,9 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
         v1::ArrayInfo& info = *reply->add_arrays();
         fill(broker, array, info);
         bytes += info.ByteSizeLong();
-        if (request->attributes() && array.attributes != nullptr) {
-          described.emplace_back(&info, array.attributes);
-          bytes += array.attribute_bytes;
+        if (request->attributes() && array.rare().attributes != nullptr) {
+          described.emplace_back(&info, array.rare().attributes);
+          bytes += array.rare().attribute_bytes;
         }
         return bytes >= kPageBytes;
       }));

@@ -21,10 +21,10 @@ void fill(const Broker::Subscribed& subscribed, v1::SubscribeReply& reply) {
 void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenReply& reply) {
   const Array& array = *opened.array;
   reply.set_array_id(wire::to_int(array.id));
-  *reply.mutable_spec() = wire::to_proto(array.spec);
+  *reply.mutable_spec() = wire::to_proto(array.spec());
   *reply.mutable_board_record() = wire::to_proto(array.board_at);
   // The board says where the others are.
-  for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
+  for (std::uint32_t s = 0; s < array.kind->slots; ++s) {
     *reply.add_slots() = wire::to_proto(array.slots[s]);
   }
   reply.set_slot_bytes(array.slot_bytes);
@@ -32,20 +32,21 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
   reply.set_created(opened.created);
   reply.set_owner_uid(array.domain.uid);
   reply.set_owner_gid(array.domain.gid);
-  if (!array.write_events.empty()) {
-    *reply.mutable_events() = wire::to_proto(array.write_events.at());
+  if (!array.rare().write_events.empty()) {
+    *reply.mutable_events() = wire::to_proto(array.rare().write_events.at());
   }
   reply.set_host_waits_ms(host_waits_ms);
   if (opened.subscribed) {
     fill(*opened.subscribed, *reply.mutable_subscribed());
     *reply.mutable_writer() = wire::to_proto(opened.writer);
   }
-  if (!array.home) {
-    if (array.attributes) *reply.mutable_attributes() = wire::to_proto(*array.attributes);
+  if (!array.rare().home) {
+    if (array.rare().attributes)
+      *reply.mutable_attributes() = wire::to_proto(*array.rare().attributes);
     return;
   }
-  reply.set_home_id(wire::to_int(*array.home));
-  reply.set_replica_number(array.replica_number);
+  reply.set_home_id(wire::to_int(*array.rare().home));
+  reply.set_replica_number(array.rare().replica_number);
 }
 
 absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request) {

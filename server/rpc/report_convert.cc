@@ -44,7 +44,7 @@ void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& rep
     holder.set_pid(report.session->peer.pid);
     holder.set_uid(report.session->peer.uid);
     holder.set_command(wire::to_utf8(report.session->peer.command));
-    holder.set_array(array.spec.name);
+    holder.set_array(array.name);
     holder.set_array_bytes(array.slot_bytes);
     holder.mutable_versions()->Add(report.versions.begin(), report.versions.end());
     holder.set_writer(report.writer);
@@ -59,7 +59,7 @@ void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& rep
 void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   const ArrayReport report = report_of(broker, array);
   info.set_array_id(wire::to_int(array.id));
-  *info.mutable_spec() = wire::to_proto(array.spec);
+  *info.mutable_spec() = wire::to_proto(array.spec());
   info.set_owner_uid(array.domain.uid);
   info.set_owner_gid(array.domain.gid);
   info.set_slots(static_cast<std::uint32_t>(array.slots.size()));

@@ -93,7 +93,7 @@ class LockRules(unittest.TestCase):
         there = {mutex.name for mutex in lock_rules.mutexes(ROOT)}
         assert {
             "`Daemon::mutex_`",
-            "`Membership::mutex_`",
+            "`MembershipLock::mutex`",
             "`first_use`",
             "`load_plugin`'s",
         } <= there

@@ -132,7 +132,7 @@ void open_replica(World& world, const Command& command) {
   Charged charged{0, device, 1, 0, 0};
   if (const server::Array* const array = world.array(id)) {
     charged.uid = array->domain.uid;
-    charged.bytes = place_bytes(world, device, array->slot_bytes) * array->spec.slots;
+    charged.bytes = place_bytes(world, device, array->slot_bytes) * array->kind->slots;
   }
   const auto call = [&world, id, device](Process& caller,
                                          server::Session& session) -> Request::Lacking {
@@ -182,7 +182,7 @@ void withdraw(World& world, const Command& command) {
   const server::Array* const array = world.broker.catalog().find(name);
   const bool known = array != nullptr && world.visible(viewer, *array);
   const bool may = known && rights_of(viewer, array->domain) == 6;
-  const bool is_replica = known && array->home;
+  const bool is_replica = known && array->rare().home;
   const auto status = world.broker.withdraw(viewer, name);
   const ErrorCode code = status.ok() ? ErrorCode{} : code_of(status);
   if (!known) require(code == ErrorCode::kNotFound, "what one may not read is unknown");
@@ -196,9 +196,9 @@ void list(World& world, const Command& command) {
   const server::PeerIdentity viewer = process == nullptr ? root() : process->peer;
   const bool with_replicas = command.how % 2 == 0;
   std::vector<std::string> expected;
-  for (const auto& [name, array] : world.broker.catalog().named()) {
-    if ((with_replicas || !array->home) && world.visible(viewer, *array))
-      expected.emplace_back(name);
+  for (const server::Array* array : world.broker.catalog().named()) {
+    if ((with_replicas || !array->rare().home) && world.visible(viewer, *array))
+      expected.push_back(array->name);
   }
   std::vector<std::string> listed;
   using Kinds = server::ArrayCollector::Kinds;

@@ -33,17 +33,17 @@ void add_arrays(const World& world, Sums& sums) {
   std::set<std::pair<uid_t, std::uint32_t>> pages;
   for (const Array* array : world.broker.catalog().all()) {
     const uid_t uid = array->domain.uid;
-    const std::string& device = array->spec.device;
+    const std::string& device = array->kind->device;
     const auto& segments = world.broker.devices().all().find(device)->second.segments;
     ++sums.users[uid].arrays;
     sums.bytes[{device, uid}] += segments.place_bytes(array->slot_bytes) * array->slots.size();
-    if (!array->home) sums.bytes[{"host", uid}] += array->attribute_bytes;
+    if (!array->rare().home) sums.bytes[{"host", uid}] += array->rare().attribute_bytes;
     pages.emplace(uid, wire::to_int(array->board_at.file));
     pages.emplace(uid, wire::to_int(array->takeover_at.file));
-    if (!array->write_events.empty()) {
-      pages.emplace(uid, wire::to_int(array->write_events.at().file));
+    if (!array->rare().write_events.empty()) {
+      pages.emplace(uid, wire::to_int(array->rare().write_events.at().file));
     }
-    for (const wire::FileRange& chunk : array->chunks) {
+    for (const wire::FileRange& chunk : array->rare().chunks) {
       pages.emplace(uid, wire::to_int(chunk.file));
     }
   }
@@ -154,7 +154,7 @@ void check_accounts(World& world) {
   for (const uid_t uid : kUsers) check_user(world, uid, sums.users[uid]);
   check_devices(world, sums);
   std::uint64_t added = 0;
-  for (const Array* array : world.broker.catalog().all()) added += array->added.size();
+  for (const Array* array : world.broker.catalog().all()) added += array->rare().added.size();
   require(world.broker.added_slots() == added, "added slots are counted");
 }
 

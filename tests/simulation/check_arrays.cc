@@ -25,7 +25,7 @@ void check_members(World& world, const Array& array) {
     const auto membership = session->memberships.find(array.id);
     require(membership != session->memberships.end(), "a member has the array open");
     if (membership->second.entry == nullptr) continue;
-    require(membership->second.reader_row.has_value(), "a subscriber has a row");
+    require(static_cast<bool>(membership->second.reader_row), "a subscriber has a row");
     require(membership->second.entry->load() ==
                 wire::pack_subscriber(server::row_ref(*membership->second.reader_row)),
             "the board names each subscriber's row");
@@ -62,7 +62,7 @@ void check_ownership(World& world, const Array& array) {
   if (array.writer != wire::SessionId{0}) {
     require(is_member(array.writer), "the writer is a member");
     const auto& membership = world.broker.sessions().find(array.writer)->memberships.at(array.id);
-    require(membership.writer_row.has_value(), "the writer has a row");
+    require(static_cast<bool>(membership.writer_row), "the writer has a row");
     row = *membership.writer_row;
   }
   require(wire::writer_row_of(word) == server::row_ref(row), "the board names the row that counts");
@@ -104,12 +104,12 @@ void check_slots(const Array& array) {
   require(array.board->array_id.load() == wire::to_int(array.id), "a board has its array's id");
   require(array.board->slots.load() == array.slots.size(),
           "the board says how many slots there are");
-  require(array.slots.size() == array.spec.slots + array.added.size() &&
+  require(array.slots.size() == array.kind->slots + array.rare().added.size() &&
               array.slots.size() <= array.layout().most,
           "an array has its regular slots and those that were added");
-  for (std::size_t i = 0; i < array.added.size(); ++i) {
+  for (std::size_t i = 0; i < array.rare().added.size(); ++i) {
     require(array.board->places(array.layout())[i].load() ==
-                wire::pack_place(array.slots[array.spec.slots + i]),
+                wire::pack_place(array.slots[array.kind->slots + i]),
             "the board says where an added slot is");
   }
 }
@@ -117,8 +117,8 @@ void check_slots(const Array& array) {
 // Names and ids lead to each other.
 void check_names(const World& world) {
   const auto& named = world.broker.catalog().named();
-  for (const auto& [name, array] : named) {
-    require(array->spec.name == name && !array->withdrawn, "a name is that of its array");
+  for (const Array* array : named) {
+    require(!array->withdrawn, "what has a name is not withdrawn");
   }
   std::size_t with_name = 0;
   for (const Array* array : world.broker.catalog().all()) {
@@ -127,8 +127,8 @@ void check_names(const World& world) {
       continue;
     }
     ++with_name;
-    const auto found = named.find(array->spec.name);
-    require(found != named.end() && found->second == array, "an array is found by its name");
+    const auto found = named.find(array->name);
+    require(found != named.end() && *found == array, "an array is found by its name");
   }
   require(with_name == named.size(), "a name leads to one array");
 }
@@ -162,7 +162,7 @@ class Places {
 void check_places(const World& world) {
   Places places;
   for (const Array* array : world.broker.catalog().all()) {
-    const auto& device = world.broker.devices().all().find(array->spec.device)->second;
+    const auto& device = world.broker.devices().all().find(array->kind->device)->second;
     for (const wire::FileRange& slot : array->slots) {
       places.add(slot, device.segments.place_bytes(array->slot_bytes), array->domain);
     }
@@ -171,7 +171,7 @@ void check_places(const World& world) {
                array->domain);
     places.add(array->board_at, wire::board_record_units(array->layout()) * wire::kBoardUnitBytes,
                array->domain);
-    for (const wire::FileRange& chunk : array->chunks) {
+    for (const wire::FileRange& chunk : array->rare().chunks) {
       places.add(chunk, sizeof(wire::SubscriberChunk), array->domain);
     }
   }
@@ -179,13 +179,13 @@ void check_places(const World& world) {
     for (const auto& [id, membership] : session->memberships) {
       if (membership.reader_row) {
         places.add(*membership.reader_row,
-                   wire::reader_row_units(membership.slots) * wire::kRowUnitBytes,
-                   membership.domain);
+                   wire::reader_row_units(membership.row_class->slots) * wire::kRowUnitBytes,
+                   membership.row_class->domain);
       }
       if (membership.writer_row) {
         places.add(*membership.writer_row,
-                   wire::writer_row_units(membership.slots) * wire::kRowUnitBytes,
-                   membership.domain);
+                   wire::writer_row_units(membership.row_class->slots) * wire::kRowUnitBytes,
+                   membership.row_class->domain);
       }
     }
   }

@@ -42,9 +42,9 @@ void check_table(const World& world) {
 // Of processes that are gone, nothing is left but what is meant to stay.
 void check_left(const World& world) {
   for (const Array* array : world.broker.catalog().all()) {
-    if (array->withdrawn || array->spec.lifetime == wire::Lifetime::kPersistent) continue;
-    if (array->home) {
-      const Array* const home = world.array(*array->home);
+    if (array->withdrawn || array->kind->lifetime == wire::Lifetime::kPersistent) continue;
+    if (array->rare().home) {
+      const Array* const home = world.array(*array->rare().home);
       require(home != nullptr && !home->withdrawn, "a replica goes with its home");
       continue;
     }

@@ -118,7 +118,7 @@ void import(World& world, const Command& command) {
   Process* const process = world.connected(command.who);
   if (process == nullptr) return;
   for (const server::Array* array : world.broker.catalog().all()) {
-    if (wire::is_host(array->spec) || array->slots.empty()) continue;
+    if (wire::is_host(*array->kind) || array->slots.empty()) continue;
     import_memory(world, *process, *array);
   }
 }

@@ -34,7 +34,7 @@ void Invariants::check_changes(World& world) {
   for (const Array* array : world.broker.catalog().all()) {
     const Numbers& numbers = world.numbers_of(array->id);
     now[wire::to_int(array->id)] = {array->board->writer.load(),
-                                    array->home.value_or(wire::ArrayId{0}), array->withdrawn,
+                                    array->rare().home.value_or(wire::ArrayId{0}), array->withdrawn,
                                     array->layout().most > 1 || numbers.begun == numbers.published};
   }
   for (const auto& [id, before] : arrays_) {

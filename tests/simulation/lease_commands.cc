@@ -194,7 +194,7 @@ testing::SlotWaitOf wait_of(World& world, Process& process, const OpenedArray& a
     const server::Array* const there = world.array(array.id);
     if (!process.connected || there == nullptr) return SlotWait::Grown::kRefused;
     const std::size_t before = there->slots.size();
-    const std::string& device = there->spec.device;
+    const std::string& device = there->kind->device;
     const auto& segments = world.broker.devices().all().find(device)->second.segments;
     const auto call = [&world, id = array.id, slots](Process& /*process*/,
                                                      server::Session& session) {
@@ -246,8 +246,8 @@ HomeAndReplica places_of(const World& world, const Command& command) {
   if (places.process == nullptr || places.process->lies) return places;
   for (auto& [id, opened] : places.process->arrays) {
     const server::Array* const array = world.array(opened.id);
-    if (array == nullptr || !array->home) continue;
-    places.home = places.process->find(*array->home);
+    if (array == nullptr || !array->rare().home) continue;
+    places.home = places.process->find(*array->rare().home);
     places.replica = &opened;
     if (places.home != nullptr) break;
   }

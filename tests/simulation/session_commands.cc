@@ -77,8 +77,10 @@ void evict(World& world, const Command& command) {
   const bool by_root = command.what % 2 == 0 || caller == nullptr;
   const server::PeerIdentity viewer = by_root ? root() : caller->peer;
   const auto& memberships = world.session_of(*target).memberships;
-  const bool owns_all = std::ranges::all_of(
-      memberships, [&](const auto& one) { return one.second.domain.uid == viewer.uid; });
+  const bool owns_all = std::ranges::all_of(memberships, [&](const auto& one) {
+    const server::Array* const array = world.array(one.first);
+    return (array == nullptr ? one.second.row_class->domain : array->domain).uid == viewer.uid;
+  });
   const bool may =
       viewer.uid == 0 || viewer.uid == target->peer.uid || (owns_all && !memberships.empty());
   const bool is_evicted = world.session_of(*target).evicted;

@@ -41,8 +41,8 @@ void World::finish() {
   while (broker.work_off_ends()) {
   }
   std::vector<std::string> names;
-  for (const auto& [name, array] : broker.catalog().named()) {
-    if (!array->home) names.emplace_back(name);
+  for (const server::Array* array : broker.catalog().named()) {
+    if (!array->rare().home) names.push_back(array->name);
   }
   for (const std::string& name : names) {
     require(broker.withdraw(root(), name).ok(), "root may withdraw any array");
@@ -149,7 +149,7 @@ void World::answer_open(Process& process, const server::Broker::Opened& opened) 
   if (mine.board != nullptr) return;
   mine.id = array.id;
   mine.layout = array.layout();
-  mine.on_gpu = !wire::is_host(array.spec);
+  mine.on_gpu = !wire::is_host(*array.kind);
   const Process::Mapped* const page = process.map(array.board_at.file);
   bool mapped = page != nullptr;
   for (const wire::FileRange& slot : array.slots) {
@@ -176,7 +176,7 @@ void World::cut(Process& process) {
 }
 
 void World::record_pending(wire::ArrayId id, std::uint32_t slot) {
-  const server::EventSet& events = array(id)->write_events;
+  const server::EventSet& events = array(id)->rare().write_events;
   broker.rows().files().change(events.at(), [slot](std::byte* words) {
     ++reinterpret_cast<wire::EventWords*>(words)[slot].recorded;
   });
@@ -184,15 +184,14 @@ void World::record_pending(wire::ArrayId id, std::uint32_t slot) {
 
 void World::let_gpu_go_on() {
   for (const server::Array* array : broker.catalog().all()) {
-    server::EventSet events = array->write_events;
-    events.release(broker.rows().files());
+    array->rare().write_events.release(broker.rows().files());
   }
 }
 
 void World::exit(Process& process) {
   cut(process);
   for (const server::Array* array : broker.catalog().all()) {
-    if (array->writer != process.session || array->write_events.all_complete()) continue;
+    if (array->writer != process.session || array->rare().write_events.all_complete()) continue;
     numbers_of(array->id).uncertain = true;
   }
   const wire::SessionId session = process.session;
@@ -207,8 +206,8 @@ void World::forget(const Process& process) {
 // ---- What must be so.
 
 bool World::visible(const server::PeerIdentity& viewer, const server::Array& array) const {
-  const server::Array* const home = array.home ? this->array(*array.home) : &array;
-  const bool goes = home != nullptr && home->spec.lifetime == wire::Lifetime::kSession &&
+  const server::Array* const home = array.rare().home ? this->array(*array.rare().home) : &array;
+  const bool goes = home != nullptr && home->kind->lifetime == wire::Lifetime::kSession &&
                     process_of(home->creator) == nullptr;
   return !array.withdrawn && !goes && (rights_of(viewer, array.domain) & 4) != 0;
 }

@@ -24,18 +24,18 @@ internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   const server::Array& array = *opened.array;
   internal::OpenAnswer answer;
   answer.id = array.id;
-  answer.spec = array.spec;
-  if (array.attributes != nullptr && !array.home) answer.attributes = *array.attributes;
+  answer.spec = array.spec();
+  if (!array.rare().home) answer.attributes = array.rare().attributes;
   answer.board_record = array.board_at;
-  answer.slots = {array.slots.begin(), array.slots.begin() + array.spec.slots};
+  answer.slots.assign(array.slots.begin(), array.slots.begin() + array.kind->slots);
   answer.slot_bytes = array.slot_bytes;
   answer.may_write = opened.may_write;
   answer.created = opened.created;
-  answer.home = array.home;
-  answer.replica_number = array.replica_number;
+  answer.home = array.rare().home;
+  answer.replica_number = array.rare().replica_number;
   answer.owner_uid = array.domain.uid;
   answer.owner_gid = array.domain.gid;
-  if (!array.write_events.empty()) answer.events = array.write_events.at();
+  if (!array.rare().write_events.empty()) answer.events = array.rare().write_events.at();
   return answer;
 }
 

@@ -124,16 +124,16 @@ TEST(ToUtf8, ReplacesEachByteThatIsNot) {
 }
 
 ArraySpec example() {
-  return {.name = "sim/rank0/u",
-          .dtype = {DTypeCode::kComplex, 128, 1},
-          .shape = {3, 0, 5},
-          .strides_bytes = {16, 48, 48},
-          .device = "host",
-          .slots = 7,
-          .max_slots = 9,
-          .lifetime = Lifetime::kPersistent,
-          .mode = 0640,
-          .writer = Writer::kExclusive};
+  const ArrayKind kind{.dtype = {DTypeCode::kComplex, 128, 1},
+                       .shape = {3, 0, 5},
+                       .strides_bytes = {16, 48, 48},
+                       .device = "host",
+                       .slots = 7,
+                       .max_slots = 9,
+                       .lifetime = Lifetime::kPersistent,
+                       .mode = 0640,
+                       .writer = Writer::kExclusive};
+  return {kind, "sim/rank0/u"};
 }
 
 TEST(ConvertSpec, ArrivesAsItWas) {

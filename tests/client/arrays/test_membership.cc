@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 class MembershipTest : public ::testing::Test {
  protected:
   const std::string name = "a";
-  Membership membership{name};
+  MembershipLock lock;
+  Membership membership{name, lock};
 };
 
 TEST_F(MembershipTest, IsClosedWithItsLastHandle) {

@@ -298,7 +298,7 @@ struct Ownership {
   const server::Array& array = *world.broker.catalog().find(id);
   FewRows rows;
   internal::SlotWriter writer{
-      *array.board, id,        array.spec.slots, wire::writer_row_of(array.board->writer.load()),
+      *array.board, id,        array.kind->slots, wire::writer_row_of(array.board->writer.load()),
       row,          rows.known};
 
   Ownership() {

@@ -148,7 +148,7 @@ TEST_F(AuditTest, FindsAnOpenThatItsArrayDoesNotKnow) {
 }
 
 TEST_F(AuditTest, FindsRowsThatAreLost) {
-  const auto row = std::exchange(session.memberships.at(a).writer_row, std::nullopt);
+  const auto row = std::exchange(session.memberships.at(a).writer_row, RowPlace());
   EXPECT_THAT(found(), Contains("the writer of 'a' has no row"));
   EXPECT_THAT(found(), Contains(HasSubstr("are said to be used")));
   session.memberships.at(a).writer_row = row;
@@ -182,7 +182,7 @@ TEST_F(AuditTest, KeepsAHundredViolationsAndCountsAll) {
   EXPECT_GE(all.wrong, 150U);
   for (int i = 0; i < 150; ++i) {
     Array& spoilt = *world.broker.catalog().find("many/" + std::to_string(i));
-    spoilt.slot_bytes = wire::size_bytes_of(spoilt.spec);
+    spoilt.slot_bytes = wire::size_bytes_of(*spoilt.kind);
   }
 }
 

@@ -202,7 +202,7 @@ TEST(BrokerAccess, AReaderMayNeitherWriteNorWithdraw) {
   world.open(reader, "u");
   EXPECT_EQ(code_of(world.broker.acquire_writer(reader, id).status()), ErrorCode::kDenied);
   EXPECT_EQ(code_of(world.broker.withdraw(reader.peer, "u")), ErrorCode::kDenied);
-  EXPECT_FALSE(reader.memberships.at(id).writer_row.has_value());
+  EXPECT_FALSE(reader.memberships.at(id).writer_row);
 }
 
 TEST(BrokerAccess, AnArrayThatTheSessionNeverOpenedIsOutOfReach) {

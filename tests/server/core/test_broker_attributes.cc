@@ -34,7 +34,7 @@ TEST(BrokerAttributes, AreThoseOfTheCreatorForWhoeverOpens) {
   ASSERT_TRUE(made.ok()) << made.status();
   const auto opened = world.broker.open(world.connect(1001), "u");
   ASSERT_TRUE(opened.ok()) << opened.status();
-  EXPECT_EQ(*opened->array->attributes, *units("K"));
+  EXPECT_EQ(*opened->array->rare().attributes, *units("K"));
 }
 
 TEST(BrokerAttributes, OfAnArrayThatExistsStay) {
@@ -46,7 +46,7 @@ TEST(BrokerAttributes, OfAnArrayThatExistsStay) {
     const auto again = world.try_create(owner, spec_of("u"), true, others);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_FALSE(again->created);
-    EXPECT_EQ(*again->array->attributes, *units("K"));
+    EXPECT_EQ(*again->array->rare().attributes, *units("K"));
   }
   EXPECT_EQ(host_bytes(world, 1000), before);
 }
@@ -121,7 +121,7 @@ TEST(BrokerAttributes, OfAReplicaAreItsHomesAndCountOnce) {
       EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
     }
   }();
-  EXPECT_EQ(replica.array->attributes, made->array->attributes);
+  EXPECT_EQ(replica.array->rare().attributes, made->array->rare().attributes);
   EXPECT_EQ(host_bytes(world, 1000), before);
 }
 

@@ -56,7 +56,7 @@ class BrokerDevices : public ::testing::Test {
     return segment;
   }
   wire::EventWords& write_event(const Session& session, wire::ArrayId id, std::uint32_t slot) {
-    return world.events(session, world.broker.catalog().find(id)->write_events)[slot];
+    return world.events(session, world.broker.catalog().find(id)->rare().write_events)[slot];
   }
   wire::EventWords& read_event(const Session& session, wire::ArrayId id, std::uint32_t slot) {
     const EventSet events = SessionRows::read_events_of(session, session.memberships.at(id));
@@ -80,13 +80,13 @@ TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotThatItMayHave) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
   const Array& array = *world.broker.catalog().find(id);
-  EXPECT_FALSE(array.write_events.empty());
-  EXPECT_TRUE(array.write_events.all_complete()) << "nobody has recorded anything";
+  EXPECT_FALSE(array.rare().write_events.empty());
+  EXPECT_TRUE(array.rare().write_events.all_complete()) << "nobody has recorded anything";
   write_event(session, id, 1).recorded.store(1);
-  EXPECT_TRUE(array.write_events.complete(0));
-  EXPECT_FALSE(array.write_events.complete(1));
+  EXPECT_TRUE(array.rare().write_events.complete(0));
+  EXPECT_FALSE(array.rare().write_events.complete(1));
   write_event(session, id, 1).complete.store(1);
-  EXPECT_TRUE(array.write_events.all_complete());
+  EXPECT_TRUE(array.rare().write_events.all_complete());
 }
 
 // A stream may still be about to wait for what was recorded there.
@@ -102,7 +102,7 @@ TEST_F(BrokerDevices, WordsOfAnArrayThatHasGoneCountOnInTheNextOne) {
   const auto next = create(session, "b");
   EXPECT_EQ(&write_event(session, next, 1), &event);
   EXPECT_EQ(event.complete.load(), 7U);
-  EXPECT_TRUE(world.broker.catalog().find(next)->write_events.all_complete());
+  EXPECT_TRUE(world.broker.catalog().find(next)->rare().write_events.all_complete());
 }
 
 // Else whoever may only read could say that what others wrote is complete.
@@ -116,7 +116,7 @@ TEST_F(BrokerDevices, OnlyWhoMayWriteTheArrayMayRecordItsEvents) {
   ASSERT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
   ASSERT_TRUE(world.broker.create(owner, spec, false).ok());
   const auto id = world.open(reader, "a");
-  const wire::FileId file = world.broker.catalog().find(id)->write_events.at().file;
+  const wire::FileId file = world.broker.catalog().find(id)->rare().write_events.at().file;
   EXPECT_TRUE(world.broker.fetch_file(owner.id, file)->writable);
   const auto read = world.broker.fetch_file(reader.id, file);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -203,7 +203,7 @@ TEST_F(BrokerDevices, HostArraysHaveNoEvents) {
   Session& session = world.connect(1000);
   const auto id = world.create(session, spec_of("h"));
   ASSERT_TRUE(world.broker.subscribe(session, id).ok());
-  EXPECT_TRUE(world.broker.catalog().find(id)->write_events.empty());
+  EXPECT_TRUE(world.broker.catalog().find(id)->rare().write_events.empty());
   EXPECT_TRUE(SessionRows::read_events_of(session, session.memberships.at(id)).empty());
 }
 
@@ -243,7 +243,7 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   const Array& array = *world.broker.catalog().find(id);
   EXPECT_EQ(array.board->poisoned()[1].load(), 2U);
   EXPECT_EQ(wire::unpack_publication(array.takeover->publication.load()).version, 1U);
-  EXPECT_TRUE(array.write_events.all_complete());
+  EXPECT_TRUE(array.rare().write_events.all_complete());
   EXPECT_EQ(write_event(keeper, id, 1).complete.load(), 1U);
 }
 

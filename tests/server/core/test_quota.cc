@@ -123,7 +123,8 @@ TEST(Quota, RefusalChangesNothing) {
 
 TEST(Quota, ZeroMeansNoLimit) {
   Quota quota({0, 0, 0});
-  EXPECT_TRUE(quota.charge(5, Resource::kBytes, UINT64_MAX / 2).ok());
+  EXPECT_TRUE(quota.charge(5, Resource::kBytes, kMostCharged).ok());
+  EXPECT_FALSE(quota.charge(5, Resource::kBytes, kMostCharged + 1).ok());
 }
 
 TEST(Quota, AnAmountThatWouldOverflowIsRefused) {

@@ -63,11 +63,11 @@ TEST_F(ReplicasTest, AreOfTheirHomesSpecAndOwnerOnAnotherDevice) {
   Session& other = world.connect(1001);
   world.open(other, "u");
   const Array& replica = array(open(other, home));
-  EXPECT_EQ(replica.spec.name, "u@GPU-1");
-  EXPECT_EQ(replica.spec.device, kGpu);
-  EXPECT_EQ(replica.spec.shape, array(home).spec.shape);
+  EXPECT_EQ(replica.name, "u@GPU-1");
+  EXPECT_EQ(replica.kind->device, kGpu);
+  EXPECT_EQ(replica.kind->shape, array(home).kind->shape);
   EXPECT_EQ(replica.domain.uid, 1000U);
-  EXPECT_EQ(replica.home, home);
+  EXPECT_EQ(replica.rare().home, home);
   EXPECT_EQ(open(owner, home), replica.id) << "there is one for all";
   EXPECT_THAT(world.names(peer_of(1000)), ElementsAre("u"));
 }
@@ -123,7 +123,7 @@ TEST_F(ReplicasTest, GoOnceNobodyHasThemOpenUnlessTheirHomeLacksWhatTheyHave) {
   publish(owner, home, 2);
   EXPECT_FALSE(world.broker.give_back_unused());
   EXPECT_EQ(world.broker.catalog().find(replica), nullptr);
-  EXPECT_THAT(array(home).replicas, IsEmpty());
+  EXPECT_THAT(array(home).rare().replicas, IsEmpty());
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "u"));
 }
 

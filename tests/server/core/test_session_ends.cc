@@ -41,14 +41,14 @@ class SessionEndsTest : public ::testing::Test {
   // How many arrays there are still of those that creator_of_many() made.
   std::size_t left(const std::string& prefix = "many") const {
     const auto is_left = [&](const Array* array) {
-      return array->spec.name.starts_with(prefix + "/") && !array->withdrawn;
+      return array->name.starts_with(prefix + "/") && !array->withdrawn;
     };
     return static_cast<std::size_t>(std::ranges::count_if(world_.broker.catalog().all(), is_left));
   }
   // Of those, the name of one whose turn has not come.
   std::string waiting() const {
     for (const Array* array : world_.broker.catalog().all()) {
-      if (array->spec.name.starts_with("many/")) return array->spec.name;
+      if (array->name.starts_with("many/")) return array->name;
     }
     ADD_FAILURE() << "none is left";
     return "";
@@ -168,7 +168,7 @@ TEST_F(SessionEndsTest, ANameCanBeUsedAgainAtOnceAndTheNewArrayStays) {
   Session& creator = creator_of_many();
   world_.broker.exited(creator.id);
   const std::string name = waiting();
-  const wire::ArrayId old = world_.broker.catalog().named().at(name)->id;
+  const wire::ArrayId old = world_.broker.catalog().find(name)->id;
   // With exist_ok, too: what is there is nobody's any more.
   const auto opened = world_.try_create(other, spec_of(name, 0600, 2), true);
   ASSERT_TRUE(opened.ok()) << opened.status();
@@ -186,8 +186,8 @@ TEST_F(SessionEndsTest, WhoHasAnArrayOpenKeepsItWhenItsNameIsUsedAgain) {
   for (std::size_t i = 0; i < kArrays; ++i) world_.open(reader, fmt::format("many/{}", i));
   world_.broker.exited(creator.id);
   std::string name;
-  for (const auto& [known, array] : world_.broker.catalog().named()) name = known;
-  const wire::ArrayId old = world_.broker.catalog().named().at(name)->id;
+  for (const Array* array : world_.broker.catalog().named()) name = array->name;
+  const wire::ArrayId old = world_.broker.catalog().find(name)->id;
   world_.subscribe(reader, old).holds()[0].store(1);
   world_.create(world_.connect(1002), spec_of(name));
   ASSERT_NE(world_.broker.catalog().find(old), nullptr);

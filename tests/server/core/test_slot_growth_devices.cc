@@ -63,7 +63,7 @@ class SlotGrowthOnAGpu : public ::testing::Test {
     return world_.broker.take_idle_slots();
   }
   // Of the added slot.
-  wire::EventWords& write_event() { return world_.events(writer_, array().write_events)[2]; }
+  wire::EventWords& write_event() { return world_.events(writer_, array().rare().write_events)[2]; }
   wire::EventWords& read_event() {
     const Membership& membership = reader_.memberships.at(id_);
     return world_.events(reader_, SessionRows::read_events_of(reader_, membership))[2];
@@ -114,7 +114,7 @@ TEST_F(SlotGrowthOnAGpu, ADeadWritersIncompleteVersionInOneIsPoisoned) {
   world_.broker.exited(writer_.id);
   EXPECT_EQ(array().board->poisoned()[2].load(), 2U);
   EXPECT_EQ(wire::unpack_publication(array().takeover->publication.load()).version, 1U);
-  EXPECT_TRUE(array().write_events.all_complete());
+  EXPECT_TRUE(array().rare().write_events.all_complete());
 }
 
 TEST_F(SlotGrowthOnAGpu, AWithdrawnArrayLeavesNothing) {

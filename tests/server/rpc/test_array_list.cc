@@ -36,7 +36,7 @@ class ArrayList : public ::testing::Test {
       auto& page = pages.emplace_back();
       place = visit_page(host, from, matches, [&](server::Broker&, const server::Array& array) {
         EXPECT_TRUE(host.held());
-        page.push_back(array.spec.name);
+        page.push_back(array.name);
         return page.size() == arrays_of_page;
       });
     } while (!place.empty());

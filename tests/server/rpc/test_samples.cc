@@ -77,7 +77,7 @@ TEST_F(Samples, GoOnWhereTheArrayThatTheyCameToHasGone) {
   const auto first = part(0, 0);
   const std::uint64_t through = first.through();
   const auto& last = *host_.world.broker.catalog().find(wire::ArrayId{through});
-  ASSERT_TRUE(host_.world.broker.withdraw(owner_.peer, std::string(last.spec.name)).ok());
+  ASSERT_TRUE(host_.world.broker.withdraw(owner_.peer, std::string(last.name)).ok());
   const auto second = part(0, through);
   EXPECT_EQ(second.array_ids(0), through + 1);
   EXPECT_EQ(ids_of(parts(0)).size(), kSampled - 1);
