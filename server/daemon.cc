@@ -36,6 +36,8 @@ constexpr std::chrono::milliseconds kStatusStep{1000};
 constexpr std::chrono::milliseconds kUnusedLook{1000};
 // Whether somebody can still write what has gone, and is kept for that.
 constexpr std::chrono::milliseconds kKeptLook{100};
+// Has no memory, so that nothing waits for it at the disposer's.
+constexpr auto kNobodysUid = static_cast<uid_t>(-1);
 constexpr std::size_t kLooksPerTurn = 4096;  // about a millisecond
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kLogPeriod{10};
@@ -175,14 +177,16 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   if (!crowded.empty()) {
     CrowdedWakes::Boards boards;
     for (const auto& [payer, memory] : garbage) boards.push_back(memory);
-    disposer_.dispose(::geteuid(),
+    disposer_.dispose(kNobodysUid,
                       std::make_shared<CrowdedWakes>(std::move(crowded), std::move(boards)));
   }
   for (auto& [payer, memory] : garbage) disposer_.dispose(payer, std::move(memory));
   if (status_changes) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
-  if (keeps_files) loop_.post([this] { watch_unused(kKeptLook); });
+  if (keeps_files) {
+    loop_.post([this] { loop_.after(kKeptLook, [this] { look_at_kept(); }); });
+  }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
   if (wants_spare_page) {
     loop_.post([this] { loop_.after(kSparePageDelay, [this] { make_spare_page(); }); });
@@ -362,8 +366,7 @@ void Daemon::give_back_unused() {
   unused_timer_ = {};
   bool more = false;
   bool goes_on = false;
-  with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    kept_look_is_due_ = false;
+  with_broker([&](Broker& broker) {
     if (!broker.looks_for_unused()) broker.take_idle_slots(kLooksPerTurn);
     goes_on = broker.looks_for_idle_slots();
     const bool unused = !goes_on && broker.give_back_unused(kLooksPerTurn);
@@ -371,6 +374,13 @@ void Daemon::give_back_unused() {
     more = unused || goes_on || broker.added_slots() != 0;
   });
   if (more) watch_unused(goes_on ? kBetweenLooks : kUnusedLook);
+}
+
+void Daemon::look_at_kept() {
+  with_broker([this](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    kept_look_is_due_ = false;
+    broker.look_at_kept();
+  });
 }
 
 void Daemon::watch_ends() {

@@ -119,6 +119,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // On the loop's thread.
   void watch_unused(std::chrono::milliseconds after);
   void give_back_unused();
+  void look_at_kept();
   // For the next one who opens a first array. On the loop's thread.
   void make_spare_page() ABSL_LOCKS_EXCLUDED(mutex_);
   // While sessions with many arrays end: works that off, with pauses in which others are served. On
@@ -150,7 +151,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   Config config_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch memory_watch_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch huge_pages_watch_ ABSL_GUARDED_BY(mutex_);
-  bool kept_look_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // watch_unused() will be called
+  bool kept_look_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // look_at_kept() will be called
   bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;     // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
   std::vector<Garbage> garbage_ ABSL_GUARDED_BY(mutex_);

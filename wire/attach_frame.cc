@@ -120,9 +120,9 @@ struct PayloadWriter {
     out.text(f.daemon_version, kMaxVersionTextBytes);
   }
   void operator()(const FetchFrame& f) {
-    for (const FetchFrame::File& wanted : f.files) {
-      out.number(to_int(wanted.file));
-      out.number(std::uint8_t{wanted.writable});
+    for (const FetchFrame::File& file : f.files) {
+      out.number(to_int(file.file));
+      out.number(std::uint8_t{file.writable});
     }
   }
   void operator()(const FileFrame& f) {

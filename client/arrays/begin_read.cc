@@ -104,7 +104,7 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   if (spin(counts.span(), counts.publisher_cpu)) {
     // The slot's word, its bytes, and the line of our hold come from another processor: at once,
     // rather than one after the other.
-    __builtin_prefetch(array.read_data(reader.likely_slot()));
+    __builtin_prefetch(array.likely_data(reader.likely_slot()));
     return reader.acquire(options.version, options.newer_than);
   }
   const Sleeper sleeper(reader);

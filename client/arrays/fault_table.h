@@ -30,7 +30,8 @@ class FaultTable {
 
   // Takes the time of a look at the whole table at most, and none where there is no room.
   static void add(Array& array);
-  // Nobody has a lease or view of it any more, and so nobody looks it up. A repeat does nothing.
+  // Nobody has a lease or view of it any more, and so no address is of it; only a handler that has
+  // begun to look for one may still look here. A repeat does nothing.
   static void remove(Array& array);
   // Async-signal-safe.
   static Place find(const void* address);

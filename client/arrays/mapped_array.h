@@ -43,6 +43,8 @@ class MappedArray {
   // Of a slot that is held and has been mapped; to write, of one that is in writing.
   std::byte* read_data(std::uint32_t slot) const { return slot_pages_.read_data(slot); }
   std::byte* write_data(std::uint32_t slot) const { return slot_pages_.write_data(slot); }
+  // Where a slot that nobody holds here was mapped, perhaps: to be prefetched, no more.
+  const std::byte* likely_data(std::uint32_t slot) const { return slot_pages_.likely_data(slot); }
   // The ranges in which a slot that is held has this address; nullptr if in none.
   MappedRanges* ranges_of(std::uint32_t slot, const std::byte* data) const {
     return slot_pages_.ranges_of(slot, data);

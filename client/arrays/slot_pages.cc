@@ -51,7 +51,7 @@ void ProtectedPages::forget() {
 
 void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
   for (std::byte* data : gpu.slot_data()) {
-    regular_.push_back({SlotPlace::of_device(data), SlotPlace::of_device(data)});
+    regular_.push_back({SlotPlace::of_device(data), SlotPlace::of_device(data), nullptr});
   }
   pages_ = &pages;
   gpu_ = &gpu;
@@ -62,7 +62,10 @@ absl::Status SlotPages::map_for_reading(ArrayPages& pages, InterruptCheck interr
   const auto mapped = pages.map_slots(answer_, Access::kRead, interrupt);
   if (!mapped.ok()) return mapped.status();
   regular_.resize(mapped->size());
-  for (std::size_t slot = 0; slot < mapped->size(); ++slot) regular_[slot].read = (*mapped)[slot];
+  for (std::size_t slot = 0; slot < mapped->size(); ++slot) {
+    regular_[slot].read = (*mapped)[slot];
+    regular_[slot].mapped_at = (*mapped)[slot].data();
+  }
   pages_ = &pages;
   return absl::OkStatus();
 }

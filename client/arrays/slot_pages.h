@@ -59,6 +59,10 @@ class SlotPages {
   std::byte* read_data(std::uint32_t slot) const { return read_place(slot).data(); }
   // After map_for_writing().
   std::byte* write_data(std::uint32_t slot) const { return write_place(slot).data(); }
+  // Where a regular slot of the host was mapped for reading. It may be so no more.
+  const std::byte* likely_data(std::uint32_t slot) const {
+    return slot < regular_.size() ? regular_[slot].mapped_at : nullptr;
+  }
   // map_slot() would have nothing to do.
   bool mapped_at_once(std::uint32_t slot) const {
     if (slot >= regular_.size()) {
@@ -96,7 +100,8 @@ class SlotPages {
  private:
   struct Regular {
     SlotPlace read;
-    SlotPlace write;  // none before map_for_writing()
+    SlotPlace write;                       // none before map_for_writing()
+    const std::byte* mapped_at = nullptr;  // for reading; of the host
   };
   // Where the array may have others, from the first that is met on.
   struct Added {

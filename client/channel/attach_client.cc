@@ -134,13 +134,12 @@ absl::StatusOr<FileSource::OpenedArray> AttachClient::open_array(wire::OpeningCa
   return array;
 }
 
-std::optional<std::vector<std::string>> AttachClient::take_late_answers(
-    std::chrono::milliseconds longest) {
-  if (socket_->get() < 0) return std::vector<std::string>();
+FileSource::LateAnswers AttachClient::take_late_answers(std::chrono::milliseconds longest) {
+  if (socket_->get() < 0) return {};
   {
     const wire::MutexLock lock(mutex_);
-    if (state_ != State::kConnected) return std::vector<std::string>();
-    if (fetching_) return std::nullopt;  // that thread waits for it first
+    if (state_ != State::kConnected) return {};
+    if (fetching_) return {{}, true};  // that thread waits for it first
     fetching_ = true;
     fetcher_ = std::this_thread::get_id();
   }
@@ -151,8 +150,7 @@ std::optional<std::vector<std::string>> AttachClient::take_late_answers(
     answer_due_ = due;
     if (late.ok()) keep_late(std::move(late->frame));
   }
-  if (unanswered_ && late_answers_.empty()) return std::nullopt;
-  return std::exchange(late_answers_, {});
+  return {std::exchange(late_answers_, {}), unanswered_};
 }
 
 absl::StatusOr<Reply> AttachClient::request(const wire::Payload& asked, InterruptCheck interrupt) {

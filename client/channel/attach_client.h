@@ -58,8 +58,8 @@ class AttachClient : public FileSource {
                                                     InterruptCheck interrupt) override;
   absl::StatusOr<OpenedArray> open_array(wire::OpeningCall call, const std::string& request,
                                          InterruptCheck interrupt) override;
-  std::optional<std::vector<std::string>> take_late_answers(
-      std::chrono::milliseconds longest) override ABSL_LOCKS_EXCLUDED(mutex_);
+  LateAnswers take_late_answers(std::chrono::milliseconds longest) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool alive() override;
   bool watch_end() override { return end_watch_.watch(); }
   bool closed_by_program() override { return socket_->closed_by_program(); }

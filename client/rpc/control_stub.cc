@@ -191,7 +191,9 @@ absl::StatusOr<std::optional<OpenAnswer>> ControlStub::open_with_files(wire::Ope
   const std::size_t most_bytes = creates ? wire::kMaxCreateBytes : wire::kMaxCallBytes;
   if (files_ == nullptr || request.ByteSizeLong() > most_bytes) return std::nullopt;
   calls_.fetch_add(1, std::memory_order_relaxed);
+  absl::Cleanup unheard = [this] { gave_up_.store(true); };  // the check ends this thread
   auto opened = files_->open_array(call, request.SerializeAsString(), interrupt);
+  std::move(unheard).Cancel();
   const wire::ErrorCode code = wire::code_of(opened.status());
   // A check for interrupts, which a fetch of this thread asks, opens arrays by calls.
   if (code == wire::ErrorCode::kBusy) return std::nullopt;
@@ -239,9 +241,9 @@ absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, OwnerUid o
 
 void ControlStub::give_back_late_answers(std::chrono::milliseconds longest) {
   if (!gave_up_.exchange(false)) return;
-  const auto answers = files_->take_late_answers(longest);
-  if (!answers) return gave_up_.store(true);  // the next call looks again
-  for (const std::string& late : *answers) {
+  const auto taken = files_->take_late_answers(longest);
+  if (taken.more_to_come) gave_up_.store(true);  // the next call looks again
+  for (const std::string& late : taken.answers) {
     v1::OpenReply reply;
     if (!reply.ParseFromString(late) || reply.array_id() == 0) continue;
     const Departure unheard{wire::ArrayId{reply.array_id()}, 1};

@@ -62,9 +62,12 @@ class FileSource {
   virtual absl::StatusOr<OpenedArray> open_array(wire::OpeningCall call, const std::string& request,
                                                  InterruptCheck interrupt) = 0;
   // Answers of open_array() that came when nobody waited for them any more, for the caller to give
-  // back what they have opened; waits for so long for one that is still to come. None: it has not.
-  virtual std::optional<std::vector<std::string>> take_late_answers(
-      std::chrono::milliseconds longest) = 0;
+  // back what they have opened; waits for so long for one that is still to come.
+  struct LateAnswers {
+    std::vector<std::string> answers;
+    bool more_to_come = false;
+  };
+  virtual LateAnswers take_late_answers(std::chrono::milliseconds longest) = 0;
   // Of one file.
   absl::StatusOr<SharedFile> fetch(const WantedFile& file,
                                    InterruptCheck interrupt = kNoInterrupts) {

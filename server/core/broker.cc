@@ -252,7 +252,8 @@ absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string&
 
 void Broker::add_if_new(const Session& session, wire::FileId file,
                         std::vector<wire::FileId>& files) const {
-  if (files_.knows(session.id, file) || std::ranges::find(files, file) != files.end()) return;
+  if (files.size() == wire::kMaxFetchedFiles || files_.knows(session.id, file)) return;
+  if (std::ranges::find(files, file) != files.end()) return;
   files.push_back(file);
 }
 

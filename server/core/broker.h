@@ -160,13 +160,14 @@ class Broker {
   bool looks_for_idle_slots() const { return idle_slots_after_ != wire::ArrayId{0}; }
   // Reclaimer's; every second.
   bool give_back_unused(std::size_t most_looks = ~std::size_t{0}) {
-    files_.look_at_kept();
     return reclaimer_.give_back_unused(most_looks);
   }
   bool looks_for_unused() const { return reclaimer_.looks_for_unused(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
-  // Files that have gone stay, as somebody can write them: give_back_unused() looks again.
+  // Files that have gone stay, as somebody can write them: look_at_kept() sees whether he still
+  // can.
   bool keeps_files() const { return files_.keeps_any(); }
+  void look_at_kept() { files_.look_at_kept(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
   // A replica's name: kBusy while its home lacks what it has.

@@ -26,7 +26,9 @@ Array* Catalog::find(wire::ArrayId id) const {
 }
 
 void Catalog::remove_name(const Array& array) {
-  names_.erase(names_.find(array.name));
+  const auto named = names_.find(array.name);
+  assert(named != names_.end() && *named == &array);
+  names_.erase(named);
   replicas_.erase(array.id);
   withdrawn_.insert(array.id);
 }

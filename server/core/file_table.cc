@@ -14,7 +14,7 @@ using wire::FileId;
 using wire::FileKind;
 
 absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
-  if (!payer) return add_charged(std::move(file), {});
+  if (!payer) return add_charged(std::move(file), file.domain.uid, {});
   const bool has_descriptor = file.memory->handle() == nullptr;
   const std::uint64_t page_bytes = file.kind == FileKind::kSegment ? 0 : file.memory->size_bytes();
   auto descriptor = quota_.charge(*payer, Resource::kDescriptors, has_descriptor ? 1 : 0);
@@ -24,12 +24,13 @@ absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
     dispose(*payer, std::move(file.memory));
     return status;
   }
-  return add_charged(std::move(file), *std::move(descriptor), *std::move(pages));
+  return add_charged(std::move(file), *payer, *std::move(descriptor), *std::move(pages));
 }
 
-absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Charge pages) {
+absl::StatusOr<FileId> FileTable::add_charged(File&& file, uid_t payer, Charge descriptor,
+                                              Charge pages) {
   if (entries_.size() >= numbers_) {
-    dispose(file.domain.uid, std::move(file.memory));
+    dispose(payer, std::move(file.memory));
     return wire::make_error(
         ErrorCode::kOutOfMemory,
         fmt::format("all {} numbers of shared files are taken: by files, and by files that have "
@@ -43,7 +44,7 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Ch
   } while (entries_.contains(FileId{last_id_}));
   const FileId id{last_id_};
   entries_[id].file =
-      std::make_unique<Living>(std::move(file), std::move(descriptor), std::move(pages));
+      std::make_unique<Living>(std::move(file), payer, std::move(descriptor), std::move(pages));
   return id;
 }
 
@@ -55,7 +56,7 @@ void FileTable::remove(FileId id, Charge bytes) {
   if (let_go(*gone)) return;
   gone->bytes = std::move(bytes);
   kept_bytes_ += segment_bytes(*gone);
-  kept_[quota_.account(gone->file.domain.uid).uid()].push_back(std::move(gone));
+  kept_[quota_.account(gone->payer).uid()].push_back(std::move(gone));
 }
 
 std::uint64_t FileTable::segment_bytes(const Living& gone) {
@@ -69,7 +70,7 @@ bool FileTable::let_go(Living& gone) {
     if (elsewhere == Elsewhere::kWriter) return false;
     if (elsewhere == Elsewhere::kNoWriter && gone.may_be_revoked) memory.revoke();
   }
-  dispose(gone.file.domain.uid, std::move(gone.file.memory));
+  dispose(gone.payer, std::move(gone.file.memory));
   return true;
 }
 

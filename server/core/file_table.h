@@ -60,7 +60,8 @@ class FileTable {
   absl::StatusOr<Charge> charge(uid_t payer) {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
-  absl::StatusOr<wire::FileId> add_charged(File&& file, Charge descriptor, Charge pages = {});
+  absl::StatusOr<wire::FileId> add_charged(File&& file, uid_t payer, Charge descriptor,
+                                           Charge pages = {});
   // Nobody may use it any more: it is revoked, with the exceptions that follow. What somebody can
   // still write stays for as long as he can, and its charges with it, and `bytes`, a segment's.
   void remove(wire::FileId id, Charge bytes = {});
@@ -113,6 +114,7 @@ class FileTable {
   friend class Auditor;  // server/core/audit.h
   struct Living {
     File file;
+    uid_t payer;
     Charge descriptor;
     Charge pages;
     bool may_be_revoked = true;

@@ -104,7 +104,7 @@ absl::Status SegmentPool::add(const Growth& growth,
   if (status.ok()) {
     const auto id =
         files_.add_charged({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}},
-                           std::move(reservation.descriptor));
+                           growth.domain.uid, std::move(reservation.descriptor));
     if (id.ok()) {
       classes_[growth.domain].push_back(
           Segment{*id, Arena(growth.size_bytes), 0, std::move(reservation.bytes), {}});
@@ -136,8 +136,7 @@ void SegmentPool::keep_warm(Segment& segment, uid_t uid) {
 }
 
 void SegmentPool::return_surplus() {
-  while (warm_bytes_ > limits_.warm_bytes && return_oldest()) {
-  }
+  while (warm_bytes_ > limits_.warm_bytes) return_oldest();
 }
 
 void SegmentPool::set_limits(const Limits& limits) {
@@ -202,11 +201,12 @@ bool SegmentPool::return_oldest(const Account* of) {
   }
   if (oldest_class == nullptr) return false;
   const std::uint64_t bytes = oldest->arena.size_bytes();
+  const std::uint64_t kept_before = files_.kept_bytes();
   files_.remove(oldest->file, std::move(oldest->bytes));
   oldest_class->erase(oldest);
   memory_bytes_ -= bytes;
   warm_bytes_ -= bytes;
-  return true;
+  return files_.kept_bytes() == kept_before;
 }
 
 }  // namespace memlease::server

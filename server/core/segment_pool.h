@@ -99,7 +99,8 @@ class SegmentPool {
   absl::StatusOr<Charge> charge_bytes(uid_t uid, std::uint64_t size_bytes);
   absl::Status make_room(std::uint64_t size_bytes);
   // Gives the segment that has been empty longest back to the system: of those on an account, or on
-  // the one that has most bytes in such. False if there is none.
+  // the one that has most bytes in such. False if there is none, or it is kept, as somebody can
+  // write it: then nothing was won.
   bool return_oldest(const Account* of);
   bool return_oldest() { return return_oldest(warmest()); }
   const Account* warmest() const;

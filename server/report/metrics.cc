@@ -101,16 +101,20 @@ void add_devices(Exposition& out, const Figures& figures) {
   add_by_device(out, figures, "memlease_held_bytes", "Bytes of slots that readers hold now.",
                 {{"", &Device::held_bytes}});
   add_by_device(out, figures, "memlease_memory_bytes",
-                "Memory taken of the system or GPU: used by arrays, kept warm for the next one, "
-                "kept by processes that can still write it, or free in segments that some array "
-                "uses.",
+                "Memory taken of the system or GPU: used by arrays, kept warm for the next one, or "
+                "free in segments that some array uses.",
                 {{"used", &Device::used_bytes},
                  {"warm", &Device::warm_bytes},
-                 {"kept", &Device::kept_bytes},
                  {"free", &Device::free_bytes}});
   add_by_device(out, figures, "memlease_memory_limit_bytes",
                 "Most memory that may be taken; 0 for no limit.",
                 {{"", &Device::memory_limit_bytes}});
+  std::uint64_t kept_bytes = 0;
+  for (const auto& [device, values] : figures.devices) kept_bytes += values.kept_bytes;
+  out.metric("memlease_kept_bytes", Type::kGauge,
+             "Memory taken of the system for arrays that have gone, but that processes still have "
+             "open to write.");
+  out.sample({}, kept_bytes);
 }
 
 // ---- What there has been.

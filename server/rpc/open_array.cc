@@ -61,10 +61,18 @@ absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request) {
   return Creating{*std::move(spec), std::move(shared), request.exist_ok(), owner_of(request)};
 }
 
-bool makes_room(Broker& broker, const absl::Status& status) {
+namespace {
+
+bool may_find_room(const Broker& broker, const absl::Status& status) {
   const wire::ErrorCode code = wire::code_of(status);
   return (code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory) &&
-         broker.work_off_ends();
+         broker.sessions_are_ending();
+}
+
+}  // namespace
+
+bool makes_room(Broker& broker, const absl::Status& status) {
+  return may_find_room(broker, status) && broker.work_off_ends();
 }
 
 namespace {
@@ -144,7 +152,7 @@ absl::StatusOr<OpenedArray> create_array(ServiceHost& host, wire::SessionId id,
     if (!broker.has_device(creating->spec.device)) return std::nullopt;
     auto creation = creating->in(broker, session);
     if (!creation.ok()) {
-      if (makes_room(broker, creation.status())) return std::nullopt;
+      if (may_find_room(broker, creation.status())) return std::nullopt;
       return creation.status();
     }
     if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return std::move(*opened);

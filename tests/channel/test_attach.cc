@@ -121,16 +121,18 @@ TEST_P(Attach, KeepsTheAnswerThatAnInterruptedOpenDidNotWaitFor) {
       const auto soon = std::chrono::milliseconds(1);
       const auto later = std::chrono::seconds(20);
       if (open("first", interrupt) != ErrorCode::kInterrupted) return "first";
-      if (client.take_late_answers(soon)) return "an answer before it came";
-      if (client.take_late_answers(later) != Answers{"first"}) return "not the first";
-      if (client.take_late_answers(soon) != Answers{}) return "the first once more";
+      const auto none = client.take_late_answers(soon);
+      if (!none.answers.empty() || !none.more_to_come) return "an answer before it came";
+      const auto first = client.take_late_answers(later);
+      if (first.answers != Answers{"first"} || first.more_to_come) return "not the first";
+      if (!client.take_late_answers(soon).answers.empty()) return "the first once more";
       if (open("second", interrupt) != ErrorCode::kInterrupted) return "second";
       // It is out of the way of the next one.
       if (client.open_array(wire::OpeningCall::kOpen, "third", internal::kNoInterrupts)->answer !=
           "third") {
         return "third";
       }
-      return client.take_late_answers(soon) == Answers{"second"} ? "" : "not the second";
+      return client.take_late_answers(soon).answers == Answers{"second"} ? "" : "not the second";
     });
   });
   EXPECT_EQ(finish(child), "");

@@ -77,7 +77,7 @@ def test_metrics_tell_what_a_client_does(daemon, client):
     assert value(text, "memlease_arrays", device="host", state="named") == 1
     assert value(text, "memlease_array_bytes", device="host", state="named") == 3 * 128
     assert value(text, "memlease_memory_bytes", device="host", state="used") == 3 * 256
-    assert value(text, "memlease_memory_bytes", device="host", state="kept") == 0
+    assert value(text, "memlease_kept_bytes") == 0
     assert value(text, "memlease_held_slots", device="host") == 1
     assert value(text, "memlease_held_bytes", device="host") == 128
     assert value(text, "memlease_sessions", state="connected") == 1

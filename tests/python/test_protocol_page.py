@@ -184,9 +184,7 @@ def payload_of(frame):
     body = re.search(rf"struct {frame} \{{(.*?)\n\}};", FRAME_H, re.S)[1]
     types = {name: kind for kind, name in re.findall(r"^ +([\w:]+) (\w+)[ {;]", body, re.M)}
     writes = re.search(rf"operator\(\)\(const {frame}&[^)]*\) \{{(.*?)\}}\n", FRAME_CC, re.S)[1]
-    several = re.search(r"for \(const (\w+)(?:::\w+)?&? file : f\.files\)", writes)
-    if several:
-        types.setdefault("file", several[1])
+    several = re.search(r"for \(const \w+::File& file : f\.files\)", writes)
     fields = []
     for how, what in re.findall(r"out\.(\w+)\((.*)\);", writes):
         found = re.search(r"\b(?:f|file)\.(\w+)|\((file)\)", what)

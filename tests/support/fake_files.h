@@ -47,10 +47,7 @@ class FakeFiles : public internal::FileSource {
                                          internal::InterruptCheck /*interrupt*/) override {
     return OpenedArray{};
   }
-  std::optional<std::vector<std::string>> take_late_answers(
-      std::chrono::milliseconds /*longest*/) override {
-    return std::nullopt;
-  }
+  LateAnswers take_late_answers(std::chrono::milliseconds /*longest*/) override { return {}; }
   bool alive() override {
     ++looks;
     return !gone;

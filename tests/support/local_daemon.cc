@@ -278,10 +278,7 @@ class LocalDaemon::Files : public internal::FileSource {
                                          internal::InterruptCheck /*interrupt*/) override {
     return OpenedArray{};
   }
-  std::optional<std::vector<std::string>> take_late_answers(
-      std::chrono::milliseconds /*longest*/) override {
-    return std::nullopt;
-  }
+  LateAnswers take_late_answers(std::chrono::milliseconds /*longest*/) override { return {}; }
   bool alive() override { return true; }
   bool watch_end() override { return false; }
   bool closed_by_program() override { return false; }

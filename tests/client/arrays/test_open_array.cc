@@ -65,6 +65,18 @@ TEST_F(OpenArrayTest, IsOpenedThoughItsRowsAreNotToBeHadJustNow) {
   array->end_read(lease(*array));
 }
 
+// A reader that spins fetches the line of a slot that it does not hold, of whatever number a writer
+// says, and also after another thread has left the array.
+TEST_F(OpenArrayTest, LooksForLikelyBytesWhereNoneAreMapped) {
+  auto array = open();
+  EXPECT_EQ(array->likely_data(0), array->read_data(0));
+  EXPECT_EQ(array->likely_data(wire::kMaxSlots - 1), nullptr);
+  const std::byte* const mapped_at = array->likely_data(0);
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
+  EXPECT_TRUE(array->left());
+  EXPECT_EQ(array->likely_data(0), mapped_at);
+}
+
 TEST_F(OpenArrayTest, IsLeftByACallWhenItsLastHandleIsClosed) {
   auto array = open();
   ASSERT_TRUE(array->membership().reopen());
