@@ -35,7 +35,10 @@ constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
 // Whether somebody can still write what has gone, and is kept for that.
-constexpr std::chrono::milliseconds kKeptLook{100};
+constexpr std::chrono::milliseconds kKeptLook{10};
+constexpr std::chrono::milliseconds kLongKeptLook{5};
+constexpr int kPauseOfLongLook = 50;
+constexpr std::chrono::seconds kLongestDisposal{10};
 // Has no memory, so that nothing waits for it at the disposer's.
 constexpr auto kNobodysUid = static_cast<uid_t>(-1);
 constexpr std::size_t kLooksPerTurn = 4096;  // about a millisecond
@@ -241,12 +244,27 @@ DeviceBackend& Daemon::backend(const std::string& device) {
   return gpu != nullptr ? *gpu : host_memory_;
 }
 
+// What the user has let go is in no books any more, and may not have gone yet: he waits for that.
+absl::StatusOr<std::unique_ptr<SharedMemory>> Daemon::make_segment(
+    const SegmentPool::Growth& growth) {
+  const uid_t payer = payer_of()(growth.domain.uid);
+  if (!disposer_.await(payer, kLongestDisposal)) {
+    return wire::make_error(
+        wire::ErrorCode::kOutOfMemory,
+        fmt::format(
+            "memory of arrays of uid {} that have gone is still being given back after {} s", payer,
+            kLongestDisposal.count()),
+        "Close what processes have mapped of arrays that have gone, and try again.");
+  }
+  return backend(growth.device).create_segment(growth.size_bytes);
+}
+
 absl::Status Daemon::grow(const SegmentPool::Growth& growth,
                           const std::function<void(Broker&)>& fn) {
-  auto memory = backend(growth.device).create_segment(growth.size_bytes);
+  auto memory = make_segment(growth);
   for (bool more = true; more && !memory.ok();) {  // sessions that have ended may still have it
     with_broker([&](Broker& broker) { more = broker.work_off_ends(); });
-    if (more) memory = backend(growth.device).create_segment(growth.size_bytes);
+    if (more) memory = make_segment(growth);
   }
   absl::Status status;
   with_broker([&](Broker& broker) {
@@ -377,10 +395,14 @@ void Daemon::give_back_unused() {
 }
 
 void Daemon::look_at_kept() {
-  with_broker([this](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    kept_look_is_due_ = false;
-    broker.look_at_kept();
-  });
+  const auto before = SteadyClock::now();
+  with_broker([](Broker& broker) { broker.look_at_kept(); });
+  const auto took = std::chrono::ceil<std::chrono::milliseconds>(SteadyClock::now() - before);
+  // Whoever is slow to answer is the kernel: others have the daemon for most of the time.
+  const auto pause = took > kLongKeptLook ? took * kPauseOfLongLook : kKeptLook;
+  const wire::MutexLock lock(mutex_);
+  kept_look_is_due_ = broker_.keeps_files();
+  if (kept_look_is_due_) loop_.after(pause, [this] { look_at_kept(); });
 }
 
 void Daemon::watch_ends() {

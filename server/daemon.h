@@ -120,6 +120,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   void watch_unused(std::chrono::milliseconds after);
   void give_back_unused();
   void look_at_kept();
+  absl::StatusOr<std::unique_ptr<SharedMemory>> make_segment(const SegmentPool::Growth& growth);
   // For the next one who opens a first array. On the loop's thread.
   void make_spare_page() ABSL_LOCKS_EXCLUDED(mutex_);
   // While sessions with many arrays end: works that off, with pauses in which others are served. On

@@ -8,7 +8,7 @@ namespace memlease::server {
 
 Disposer::~Disposer() {
   const wire::MutexLock lock(mutex_);
-  while (!waiting_.empty()) all_done_.wait(mutex_);
+  while (!waiting_.empty()) done_.wait(mutex_);
 }
 
 void Disposer::dispose(uid_t payer, std::shared_ptr<const void> unused) {
@@ -25,6 +25,15 @@ void Disposer::dispose(uid_t payer, std::shared_ptr<const void> unused) {
   }
 }
 
+bool Disposer::await(uid_t payer, std::chrono::milliseconds longest) {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  const wire::MutexLock lock(mutex_);
+  while (waiting_.contains(payer)) {
+    if (done_.wait_until(mutex_, until) == std::cv_status::timeout) break;
+  }
+  return !waiting_.contains(payer);
+}
+
 void Disposer::run(uid_t payer) {
   wire::MutexLock lock(mutex_);
   for (;;) {
@@ -32,7 +41,7 @@ void Disposer::run(uid_t payer) {
     Garbage garbage = std::exchange(of_payer->second, {});
     if (garbage.empty()) {
       waiting_.erase(of_payer);
-      if (waiting_.empty()) all_done_.notify_all();
+      done_.notify_all();
       return;
     }
     lock.unlock();

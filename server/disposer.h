@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <vector>
@@ -23,13 +24,15 @@ class Disposer {
 
   // `payer`: whose it was. Destroys it here if there is no thread to be had.
   void dispose(uid_t payer, std::shared_ptr<const void> unused) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until all that was the payer's has been destroyed; false if that takes longer.
+  bool await(uid_t payer, std::chrono::milliseconds longest) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Garbage = std::vector<std::shared_ptr<const void>>;
   void run(uid_t payer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   wire::Mutex mutex_;
-  wire::CondVar all_done_;
+  wire::CondVar done_;                                        // a payer has no more
   std::map<uid_t, Garbage> waiting_ ABSL_GUARDED_BY(mutex_);  // of those who have a thread
 };
 

@@ -89,13 +89,13 @@ void FileTable::look_at(Kept& kept, std::size_t looks) {
 }
 
 void FileTable::look_at_kept() {
-  constexpr std::size_t kMostLooks = 256;  // about a millisecond
+  constexpr std::size_t kMostLooks = 16;  // a tenth of a millisecond
   for (auto& [payer, kept] : kept_) look_at(kept, kMostLooks / kept_.size() + 1);
   std::erase_if(kept_, [](const auto& of_payer) { return of_payer.second.empty(); });
 }
 
 void FileTable::look_at_kept_of(uid_t uid) {
-  constexpr std::size_t kMostLooks = 16;
+  constexpr std::size_t kMostLooks = 4;
   const auto of_payer = kept_.find(quota_.account(uid).uid());
   if (of_payer == kept_.end()) return;
   look_at(of_payer->second, kMostLooks);

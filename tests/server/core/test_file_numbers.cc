@@ -276,7 +276,7 @@ TEST(RemovedFiles, OfOneUserDoNotWaitForThoseOfAnother) {
   table.files.look_at_kept();
   EXPECT_EQ(table.quota.used_by(1001), Usage{});
   kept.clear();
-  for (int turn = 0; turn < 3; ++turn) table.files.look_at_kept();
+  for (int turn = 0; turn < 100; ++turn) table.files.look_at_kept();
   EXPECT_FALSE(table.files.keeps_any());
   EXPECT_EQ(table.quota.used_by(1000), Usage{});
 }
