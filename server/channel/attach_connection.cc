@@ -30,7 +30,8 @@ constexpr const char* kForkHint = "After fork, connect again: the child is a ses
 
 AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
                                    ProcView* proc, ClientSocket socket, PeerIdentity peer,
-                                   int pidfd, UidQuota::Charge handshake, UidQuota* late_clients)
+                                   int pidfd, UidQuota::Charge handshake, UidQuota* late_clients,
+                                   OpeningBudget* openings)
     : loop_(loop),
       host_(host),
       options_(options),
@@ -39,6 +40,7 @@ AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const Att
       pidfd_(pidfd),
       socket_(std::move(socket)),
       late_clients_(late_clients),
+      openings_(openings),
       handshake_charge_(std::move(handshake)) {}
 
 AttachConnection::~AttachConnection() {
@@ -260,8 +262,15 @@ bool AttachConnection::on_fetch(std::uint32_t request_id, const wire::FetchFrame
   return answer(request_id, given, fds);
 }
 
+bool AttachConnection::may_open_here() {
+  const uid_t payer = options_->payer_of(peer_.uid);
+  return payer == 0 || payer == ::geteuid() ||
+         openings_->take(payer, std::chrono::steady_clock::now());
+}
+
 bool AttachConnection::on_open(std::uint32_t request_id, const wire::OpenFrame& open) {
   expect_reading();
+  if (!may_open_here()) return answer(request_id, wire::OpenedFrame{});
   auto opened = host_->open_array(*session_, open.call, open.request);
   if (!opened.ok()) return answer(request_id, wire::to_error_frame(opened.status()));
   wire::OpenedFrame given{std::move(opened->answer), {}};

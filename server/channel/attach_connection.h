@@ -30,6 +30,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "server/channel/opening_budget.h"
 #include "server/channel/proc_view.h"
 #include "server/channel/process_watch.h"
 #include "server/channel/program_watch.h"
@@ -54,6 +55,7 @@ struct AttachOptions {
   std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;
   unsigned unfinished_handshakes_per_uid = 32;
+  unsigned openings_per_uid = 500;     // OpeningBudget; of others than root and the daemon's own
   PayerOf payer_of = pays_for_itself;  // whose these clients are
   PidfdWay pidfd_way = PidfdWay::kBest;
   ProgramWatch::Look look_at_program = program_of;
@@ -64,7 +66,7 @@ class AttachConnection {
  public:
   AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options, ProcView* proc,
                    ClientSocket socket, PeerIdentity peer, int pidfd, UidQuota::Charge handshake,
-                   UidQuota* late_clients);
+                   UidQuota* late_clients, OpeningBudget* openings);
   // Closes the connection. SessionHost is not told: that is the owner's part.
   ~AttachConnection();
   AttachConnection(const AttachConnection&) = delete;
@@ -91,6 +93,7 @@ class AttachConnection {
   bool on_hello(const wire::HelloFrame& hello);
   bool on_proof(const wire::ProofFrame& proof);
   bool on_fetch(std::uint32_t request_id, const wire::FetchFrame& fetch);
+  bool may_open_here();
   bool on_open(std::uint32_t request_id, const wire::OpenFrame& open);
   bool note_farewell(const wire::Payload& payload);  // false: it is none
   bool answer(std::uint32_t request_id, const wire::Payload& payload,
@@ -116,6 +119,7 @@ class AttachConnection {
   const int pidfd_;
   ClientSocket socket_;
   UidQuota* const late_clients_;
+  OpeningBudget* const openings_;
   UidQuota::Charge handshake_charge_;
   std::optional<UidQuota::Charge> late_charge_;
   std::function<void()> on_end_;

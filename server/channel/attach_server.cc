@@ -60,7 +60,8 @@ AttachServer::AttachServer(EventLoop* loop, SessionHost* host, AttachOptions opt
       options_(std::move(options)),
       proc_(options_.look_at_program),
       handshakes_(options_.unfinished_handshakes_per_uid),
-      late_clients_(options_.late_clients_per_uid) {}
+      late_clients_(options_.late_clients_per_uid),
+      openings_(options_.openings_per_uid) {}
 
 AttachServer::~AttachServer() = default;
 
@@ -87,7 +88,7 @@ absl::Status AttachServer::admit(ClientSocket& socket) {
   if (!process.ok()) return process.status();
   auto connection = std::make_unique<AttachConnection>(
       loop_, host_, &options_, &proc_, std::move(socket), *std::move(peer), process->pidfd(),
-      *std::move(charge), &late_clients_);
+      *std::move(charge), &late_clients_, &openings_);
   const auto started = connection->start([this, key] { connection_ended(key); });
   if (!started.ok()) {
     connection->say_last_word(started);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/channel/attach_connection.h"
+#include "server/channel/opening_budget.h"
 #include "server/channel/proc_view.h"
 #include "server/channel/process_watch.h"
 #include "server/channel/uid_quota.h"
@@ -70,6 +71,7 @@ class AttachServer {
   ProcView proc_;
   UidQuota handshakes_;
   UidQuota late_clients_;
+  OpeningBudget openings_;
   std::unique_ptr<Acceptor> acceptor_;
   ClientKey last_key_ = 0;
   Clients clients_;

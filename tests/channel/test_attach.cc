@@ -138,6 +138,25 @@ TEST_P(Attach, KeepsTheAnswerThatAnInterruptedOpenDidNotWaitFor) {
   EXPECT_EQ(finish(child), "");
 }
 
+// What is beyond goes by calls. There is more of it a tenth of a second later.
+TEST_P(Attach, OpensAFewArraysOfAUserAtATime) {
+  options.openings_per_uid = 2;
+  options.payer_of = [](uid_t) { return uid_t{4711}; };
+  serve();
+  Child child([&] {
+    return attached(directory, [&](AttachClient& client) -> std::string {
+      const auto open = [&](const std::string& request) {
+        return client.open_array(wire::OpeningCall::kOpen, request, internal::kNoInterrupts)
+            ->answer;
+      };
+      const std::string answers[] = {open("first"), open("second"), open("third")};
+      while (open("fourth") != "fourth") continue;
+      return answers[0] + "," + answers[1] + "," + answers[2];
+    });
+  });
+  EXPECT_EQ(finish(child), "first,second,");
+}
+
 // By one answer; those that are not to be had are left out, unless it is the first.
 TEST_P(Attach, GivesSeveralFilesAtOnce) {
   for (std::uint32_t file = 1; file <= 8; ++file) host.files[file] = std::string(file, 'x');

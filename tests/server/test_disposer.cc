@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 
@@ -39,6 +40,18 @@ TEST(Disposer, NobodyWaitsForAnothersMemory) {
   disposer.dispose(2, ending_with([&] { other_is_done.set_value(); }));
   other_is_done.get_future().wait();
   go_on.set_value();
+}
+
+TEST(Disposer, WhoAsksForMoreWaitsForHisOwn) {
+  using std::chrono::milliseconds;
+  std::promise<void> go_on;
+  Disposer disposer;
+  EXPECT_TRUE(disposer.await(1, milliseconds(0)));
+  disposer.dispose(1, ending_with([&] { go_on.get_future().wait(); }));
+  EXPECT_FALSE(disposer.await(1, milliseconds(1)));
+  EXPECT_TRUE(disposer.await(2, milliseconds(0)));
+  go_on.set_value();
+  EXPECT_TRUE(disposer.await(1, std::chrono::seconds(20)));
 }
 
 }  // namespace
