@@ -35,9 +35,10 @@ constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
 // Whether somebody can still write what has gone, and is kept for that.
-constexpr std::chrono::milliseconds kKeptLook{10};
-constexpr std::chrono::milliseconds kLongKeptLook{5};
-constexpr int kPauseOfLongLook = 50;
+// At first, and ever less often down to the second while nothing changes, or a look takes long.
+constexpr std::chrono::milliseconds kFirstKeptLook{10};
+constexpr std::chrono::milliseconds kLastKeptLook{1000};
+constexpr int kPauseOfKeptLook = 50;  // times as long as it took
 constexpr std::chrono::seconds kLongestDisposal{10};
 // Has no memory, so that nothing waits for it at the disposer's.
 constexpr auto kNobodysUid = static_cast<uid_t>(-1);
@@ -188,7 +189,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (keeps_files) {
-    loop_.post([this] { loop_.after(kKeptLook, [this] { look_at_kept(); }); });
+    loop_.post([this] { loop_.after(kFirstKeptLook, [this] { look_at_kept(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
   if (wants_spare_page) {
@@ -397,12 +398,15 @@ void Daemon::give_back_unused() {
 void Daemon::look_at_kept() {
   const auto before = SteadyClock::now();
   with_broker([](Broker& broker) { broker.look_at_kept(); });
-  const auto took = std::chrono::ceil<std::chrono::milliseconds>(SteadyClock::now() - before);
-  // Whoever is slow to answer is the kernel: others have the daemon for most of the time.
-  const auto pause = took > kLongKeptLook ? took * kPauseOfLongLook : kKeptLook;
+  const auto took = std::chrono::floor<std::chrono::milliseconds>(SteadyClock::now() - before);
   const wire::MutexLock lock(mutex_);
-  kept_look_is_due_ = broker_.keeps_files();
-  if (kept_look_is_due_) loop_.after(pause, [this] { look_at_kept(); });
+  const std::size_t kept = broker_.kept_files();
+  kept_look_is_due_ = kept != 0;
+  if (kept == 0) return;
+  const bool changed = kept != std::exchange(kept_files_, kept);
+  kept_pause_ = changed ? kFirstKeptLook : std::min(2 * kept_pause_, kLastKeptLook);
+  const auto pause = std::max(kept_pause_, std::min(took * kPauseOfKeptLook, kLastKeptLook));
+  loop_.after(pause, [this] { look_at_kept(); });
 }
 
 void Daemon::watch_ends() {

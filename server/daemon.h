@@ -153,7 +153,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   ChangeWatch memory_watch_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch huge_pages_watch_ ABSL_GUARDED_BY(mutex_);
   bool kept_look_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // look_at_kept() will be called
-  bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;     // tell_status() will be called again
+  std::size_t kept_files_ ABSL_GUARDED_BY(mutex_) = 0;     // at the last of these
+  std::chrono::milliseconds kept_pause_ ABSL_GUARDED_BY(mutex_){0};
+  bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
   std::vector<Garbage> garbage_ ABSL_GUARDED_BY(mutex_);
   Disposer disposer_;

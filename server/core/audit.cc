@@ -277,12 +277,16 @@ void Auditor::add_rows(const Session& session) {
 
 void Auditor::add_kept() {
   std::uint64_t segment_bytes = 0;
+  std::size_t files = 0;
   for (const auto& [payer, kept] : broker_.files_.kept_) {
+    files += kept.size();
     for (const auto& gone : kept) {
       for (const Charge* charge : {&gone->descriptor, &gone->pages, &gone->bytes}) count(*charge);
       segment_bytes += FileTable::segment_bytes(*gone);
     }
   }
+  audit_.require(files == broker_.files_.kept_files_, "{} files are kept, and {} are counted",
+                 files, broker_.files_.kept_files_);
   audit_.require(segment_bytes == broker_.files_.kept_bytes_,
                  "{} bytes of segments that have gone are in the books, and {} are kept",
                  broker_.files_.kept_bytes_, segment_bytes);

@@ -55,6 +55,7 @@ void FileTable::remove(FileId id, Charge bytes) {
   if (it->second.pins == 0) entries_.erase(it);
   if (let_go(*gone)) return;
   gone->bytes = std::move(bytes);
+  ++kept_files_;
   kept_bytes_ += segment_bytes(*gone);
   kept_[quota_.account(gone->payer).uid()].push_back(std::move(gone));
 }
@@ -81,6 +82,7 @@ void FileTable::look_at(Kept& kept, std::size_t looks) {
     kept.pop_front();
     const std::uint64_t bytes = segment_bytes(*gone);
     if (let_go(*gone)) {
+      --kept_files_;
       kept_bytes_ -= bytes;
     } else {
       kept.push_back(std::move(gone));
@@ -89,7 +91,7 @@ void FileTable::look_at(Kept& kept, std::size_t looks) {
 }
 
 void FileTable::look_at_kept() {
-  constexpr std::size_t kMostLooks = 16;  // a tenth of a millisecond
+  constexpr std::size_t kMostLooks = 64;  // a third of a millisecond
   for (auto& [payer, kept] : kept_) look_at(kept, kMostLooks / kept_.size() + 1);
   std::erase_if(kept_, [](const auto& of_payer) { return of_payer.second.empty(); });
 }
@@ -105,6 +107,7 @@ void FileTable::look_at_kept_of(uid_t uid) {
 void FileTable::leave_to_clients() {
   leaves_to_clients_ = true;
   kept_.clear();
+  kept_files_ = 0;
   kept_bytes_ = 0;
 }
 

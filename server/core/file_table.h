@@ -69,7 +69,7 @@ class FileTable {
   // user's; or at a little of what this one pays for.
   void look_at_kept();
   void look_at_kept_of(uid_t uid);
-  bool keeps_any() const { return !kept_.empty(); }
+  std::size_t kept_files() const { return kept_files_; }
   // Of segments among it.
   std::uint64_t kept_bytes() const { return kept_bytes_; }
   // What is on a device may read it for as long as it likes.
@@ -144,6 +144,7 @@ class FileTable {
   absl::flat_hash_map<wire::FileId, Entry> entries_;
   // Has gone, but somebody can write it: by who pays.
   std::map<uid_t, Kept> kept_;
+  std::size_t kept_files_ = 0;
   std::uint64_t kept_bytes_ = 0;
   absl::flat_hash_map<wire::SessionId, Known> pinned_;
 };

@@ -28,7 +28,7 @@ class LeasePause {
   bool is_over() const { return std::chrono::steady_clock::now() >= until_.load(); }
   void note(std::chrono::steady_clock::time_point before) {
     const auto now = std::chrono::steady_clock::now();
-    if (now - before > kLong) until_.store(now + 50 * (now - before));
+    if (now - before > kLong) until_.store(now + 20 * (now - before));
   }
 
  private:

@@ -248,12 +248,12 @@ TEST(RemovedFiles, StayAndAreChargedWhileSomebodyCanWriteThem) {
   table.files.remove(id);
   EXPECT_EQ(table.files.find(id), nullptr);
   table.files.look_at_kept();
-  EXPECT_TRUE(table.files.keeps_any());
+  EXPECT_EQ(table.files.kept_files(), 1U);
   EXPECT_EQ(table.quota.used_by(1000), before);
   EXPECT_GT(blocks_of(*writer), 0U);
   writer->reset();
   table.files.look_at_kept();
-  EXPECT_FALSE(table.files.keeps_any());
+  EXPECT_EQ(table.files.kept_files(), 0U);
   EXPECT_EQ(table.quota.used_by(1000), Usage{});
   EXPECT_EQ(blocks_of(*reader), 0U);
   EXPECT_EQ(table.memory.live().files, 0U);
@@ -277,7 +277,7 @@ TEST(RemovedFiles, OfOneUserDoNotWaitForThoseOfAnother) {
   EXPECT_EQ(table.quota.used_by(1001), Usage{});
   kept.clear();
   for (int turn = 0; turn < 100; ++turn) table.files.look_at_kept();
-  EXPECT_FALSE(table.files.keeps_any());
+  EXPECT_EQ(table.files.kept_files(), 0U);
   EXPECT_EQ(table.quota.used_by(1000), Usage{});
 }
 
