@@ -34,8 +34,8 @@ constexpr std::chrono::milliseconds kBetweenEnds{1};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
-// Whether somebody can still write what has gone, and is kept for that.
-// At first, and ever less often down to the second while nothing changes, or a look takes long.
+// Whether somebody can still write what has gone: at first, and ever less often while nothing
+// changes.
 constexpr std::chrono::milliseconds kFirstKeptLook{10};
 constexpr std::chrono::milliseconds kLastKeptLook{1000};
 constexpr int kPauseOfKeptLook = 50;  // times as long as it took

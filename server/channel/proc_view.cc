@@ -1,5 +1,10 @@
 #include "server/channel/proc_view.h"
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
 #include <utility>
 
 #include "server/channel/peer_identity.h"
@@ -9,10 +14,19 @@ namespace {
 
 constexpr const char* kOutOfSight = "in another PID namespace";
 
+bool may_look_into_others() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  return syscall(SYS_capget, &header, sets.data()) == 0 &&
+         (sets[0].effective & (1U << CAP_SYS_PTRACE)) != 0;
+}
+
 }  // namespace
 
 ProcView::ProcView(ProgramWatch::Look look_at_program)
-    : shows_peers_(proc_shows_peers()), look_at_program_(std::move(look_at_program)) {}
+    : shows_peers_(proc_shows_peers()),
+      sees_all_programs_(may_look_into_others()),
+      look_at_program_(std::move(look_at_program)) {}
 
 std::string ProcView::command_of(const PeerIdentity& peer) {
   if (!peer.has_pid()) return kOutOfSight;
@@ -25,7 +39,9 @@ std::string ProcView::name_of(const PeerIdentity& peer) const {
 }
 
 std::optional<ProgramMark> ProcView::program_of(const PeerIdentity& peer) const {
-  return shows_peers_ && peer.has_pid() ? look_at_program_(peer.pid) : std::nullopt;
+  if (!shows_peers_ || !peer.has_pid()) return std::nullopt;
+  if (!sees_all_programs_ && peer.uid != geteuid()) return std::nullopt;
+  return look_at_program_(peer.pid);
 }
 
 }  // namespace memlease::server

@@ -20,10 +20,12 @@ class ProcView {
   std::string command_of(const PeerIdentity& peer);
   // By its name alone, without a wait.
   std::string name_of(const PeerIdentity& peer) const;
+  // Does not look where it could see nothing: that takes long where a process has many threads.
   std::optional<ProgramMark> program_of(const PeerIdentity& peer) const;
 
  private:
   const bool shows_peers_;
+  const bool sees_all_programs_;
   const ProgramWatch::Look look_at_program_;
   CommandLines commands_;
 };

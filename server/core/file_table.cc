@@ -14,7 +14,8 @@ using wire::FileId;
 using wire::FileKind;
 
 absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
-  if (!payer) return add_charged(std::move(file), file.domain.uid, {});
+  const uid_t owner = file.domain.uid;
+  if (!payer) return add_charged(std::move(file), owner, {});
   const bool has_descriptor = file.memory->handle() == nullptr;
   const std::uint64_t page_bytes = file.kind == FileKind::kSegment ? 0 : file.memory->size_bytes();
   auto descriptor = quota_.charge(*payer, Resource::kDescriptors, has_descriptor ? 1 : 0);

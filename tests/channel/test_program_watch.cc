@@ -8,6 +8,7 @@
 
 #include "client/channel/attach_client.h"
 #include "gmock/gmock.h"
+#include "server/channel/proc_view.h"
 #include "server/channel/program_watch.h"
 #include "tests/channel/attach_fixture.h"
 #include "wire/error.h"
@@ -53,6 +54,28 @@ TEST(ProgramOf, IsTheSameForAProcessAndItsFork) {
   EXPECT_EQ(server::program_of(::getpid()), own);
   EXPECT_EQ(server::program_of(0), std::nullopt);
   Child child([own]() -> std::string { return server::program_of(::getpid()) == own ? "" : "no"; });
+  EXPECT_EQ(child.reap(), "");
+}
+
+TEST(ProgramOf, ADaemonDoesNotLookAtThoseOfOthersWhereItSeesNone) {
+  const auto looks_at_others = [] {
+    int looks = 0;
+    const server::ProcView view([&](pid_t) {
+      ++looks;
+      return std::optional<server::ProgramMark>();
+    });
+    server::PeerIdentity peer;
+    peer.pid = ::getpid();
+    for (const uid_t uid : {::geteuid(), ::geteuid() + 1}) {
+      peer.uid = uid;
+      static_cast<void>(view.program_of(peer));
+    }
+    return looks == 2;
+  };
+  Child child([&]() -> std::string {
+    if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return "stays root";
+    return looks_at_others() ? "looks at others" : "";
+  });
   EXPECT_EQ(child.reap(), "");
 }
 
