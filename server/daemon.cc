@@ -176,7 +176,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     wants_spare_page = spare_page_.begin_making();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
-    keeps_files = broker_.keeps_files() && !std::exchange(kept_look_is_due_, true);
+    keeps_files = broker_.kept_files() != 0 && !std::exchange(kept_look_is_due_, true);
   }
   if (!crowded.empty()) {
     CrowdedWakes::Boards boards;

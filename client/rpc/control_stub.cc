@@ -47,14 +47,12 @@ grpc::Status timed_out(std::chrono::milliseconds longest) {
 absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   auto spec = wire::from_proto(reply.spec());
   if (!spec.ok()) return spec.status();
-  auto attributes = wire::from_proto(reply.attributes());
+  auto attributes = wire::shared_from_proto(reply.attributes());
   if (!attributes.ok()) return attributes.status();
   OpenAnswer opened;
   opened.id = wire::ArrayId{reply.array_id()};
   opened.spec = std::move(*spec);
-  if (!attributes->empty()) {
-    opened.attributes = std::make_shared<const wire::Attributes>(*std::move(attributes));
-  }
+  opened.attributes = *std::move(attributes);
   opened.board_record = wire::from_proto(reply.board_record());
   for (const v1::FileRange& slot : reply.slots()) opened.slots.push_back(wire::from_proto(slot));
   opened.slot_bytes = reply.slot_bytes();

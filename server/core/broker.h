@@ -166,7 +166,6 @@ class Broker {
   std::uint64_t added_slots() const { return store_.added_slots(); }
   // Files that have gone stay, as somebody can write them: look_at_kept() sees whether he still
   // can.
-  bool keeps_files() const { return files_.kept_files() != 0; }
   std::size_t kept_files() const { return files_.kept_files(); }
   void look_at_kept() { files_.look_at_kept(); }
 

@@ -52,13 +52,9 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
 absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request) {
   auto spec = wire::from_proto(request.spec());
   if (!spec.ok()) return spec.status();
-  auto attributes = wire::from_proto(request.attributes());
+  auto attributes = wire::shared_from_proto(request.attributes());
   if (!attributes.ok()) return attributes.status();
-  SharedAttributes shared;
-  if (!attributes->empty()) {
-    shared = std::make_shared<const wire::Attributes>(*std::move(attributes));
-  }
-  return Creating{*std::move(spec), std::move(shared), request.exist_ok(), owner_of(request)};
+  return Creating{*std::move(spec), *std::move(attributes), request.exist_ok(), owner_of(request)};
 }
 
 namespace {
@@ -68,14 +64,6 @@ bool may_find_room(const Broker& broker, const absl::Status& status) {
   return (code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory) &&
          broker.sessions_are_ending();
 }
-
-}  // namespace
-
-bool makes_room(Broker& broker, const absl::Status& status) {
-  return may_find_room(broker, status) && broker.work_off_ends();
-}
-
-namespace {
 
 absl::Status no_request(const char* call) {
   return wire::make_error(wire::ErrorCode::kInvalidArgument,
@@ -107,7 +95,6 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
       return;
     }
     for (const wire::FileId file : (*opened)->new_files) {
-      if (answer.files.size() == wire::kMaxFetchedFiles) break;
       auto grant = broker.fetch_file(id, file);
       if (grant.ok()) answer.files.push_back({file, *std::move(grant)});
     }
@@ -123,6 +110,10 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
 }
 
 }  // namespace
+
+bool makes_room(Broker& broker, const absl::Status& status) {
+  return may_find_room(broker, status) && broker.work_off_ends();
+}
 
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId id,
                                        const std::string& request) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -228,6 +229,14 @@ absl::StatusOr<Attributes> from_proto(
     }
   }
   return out;
+}
+
+absl::StatusOr<SharedAttributes> shared_from_proto(
+    const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& attributes) {
+  auto read = from_proto(attributes);
+  if (!read.ok()) return read.status();
+  if (read->empty()) return SharedAttributes();
+  return std::make_shared<const Attributes>(*std::move(read));
 }
 
 v1::FileRange to_proto(const FileRange& range) {

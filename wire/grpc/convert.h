@@ -36,6 +36,9 @@ google::protobuf::RepeatedPtrField<v1::NamedAttribute> to_proto(const Attributes
 // have; the rest is up to validate(attributes).
 absl::StatusOr<Attributes> from_proto(
     const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& attributes);
+// The same, of an array: null if there are none.
+absl::StatusOr<SharedAttributes> shared_from_proto(
+    const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& attributes);
 
 v1::FileRange to_proto(const FileRange& range);
 FileRange from_proto(const v1::FileRange& range);
