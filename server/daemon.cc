@@ -20,6 +20,7 @@
 #include "server/system.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
+#include "wire/memory_ceiling.h"
 #include "wire/place.h"
 #include "wire/session_pages.h"
 
@@ -86,7 +87,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       clock_(std::make_unique<SystemClock>()),
       host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
                                                          : MemfdDeviceBackend::HugePages::kNever,
-                   has_memory_for),
+                   [] { return wire::memory_room(::getpid()); }),
       config_(config),
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),

@@ -5,14 +5,9 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <string>
 
 namespace memlease::server {
 namespace {
-
-// Left for everything else on the machine when the daemon takes memory.
-constexpr std::uint64_t kSystemReserveBytes = std::uint64_t{64} << 20;
 
 template <typename TimePoint>
 std::uint64_t ms_of(TimePoint now) {
@@ -41,18 +36,6 @@ std::uint64_t descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
   return limit.rlim_cur;
-}
-
-bool has_memory_for(std::uint64_t bytes) {
-  std::ifstream file("/proc/meminfo");
-  for (std::string key; file >> key;) {
-    std::uint64_t kilobytes = 0;
-    if (key == "MemAvailable:" && file >> kilobytes) {
-      return kilobytes * 1024 >= bytes + kSystemReserveBytes;
-    }
-    file.ignore(1024, '\n');
-  }
-  return true;
 }
 
 }  // namespace memlease::server

@@ -1,4 +1,5 @@
-// What the daemon takes from its machine: time, randomness, and a look at the memory that is left.
+// What the daemon takes from its machine: time and randomness, and how many descriptors it may
+// have.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,5 @@ wire::Incarnation new_incarnation();
 
 // How many descriptors this process may have open; 0 = without end.
 std::uint64_t descriptor_limit();
-
-// Is there memory for so many bytes, and something left for the rest of the machine? fallocate()
-// itself does not say no: it gets somebody killed.
-bool has_memory_for(std::uint64_t bytes);
 
 }  // namespace memlease::server

@@ -2,16 +2,36 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
+#include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "fmt/format.h"
 
 namespace memlease::wire {
 namespace {
 
-// A limit in the file of a control group: a number, or "max".
-std::optional<std::uint64_t> read_limit(const std::string& path) {
+constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kReservePart = 8;
+
+constexpr std::string_view kMachine = "the machine's memory";
+
+// What a version of control groups calls its files, and the lines of its statistics that tell of
+// the group and those in it.
+struct GroupFiles {
+  std::string_view limit;
+  std::string_view usage;
+  std::string_view inactive_cache;
+  std::string_view active_cache;
+};
+constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes",
+                               "total_inactive_file", "total_active_file"};
+constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file", "active_file"};
+
+// A number in a file of a control group, or "max".
+std::optional<std::uint64_t> read_bytes(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t bytes = 0;
   // Version 1 writes "no limit" as a number near 2^63.
@@ -19,21 +39,14 @@ std::optional<std::uint64_t> read_limit(const std::string& path) {
   return bytes;
 }
 
-void lower(MemoryCeiling& ceiling, const std::string& file) {
-  const auto limit = read_limit(file);
-  if (limit && *limit < ceiling.bytes) ceiling = {*limit, file};
-}
+using Visit = absl::FunctionRef<void(const std::string& folder, const GroupFiles& files)>;
 
-}  // namespace
-
-MemoryCeiling memory_ceiling(pid_t pid, const std::string& root) {
-  MemoryCeiling ceiling{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                            static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
-                        "the machine's memory"};
+// Every folder that may be of a group that the process is in.
+void visit_groups(pid_t pid, const std::string& root, Visit visit) {
   const std::string groups_folder = root + "/sys/fs/cgroup";
   // In a container without the host's view of the groups, these are its own.
-  lower(ceiling, groups_folder + "/memory.max");
-  lower(ceiling, groups_folder + "/memory/memory.limit_in_bytes");
+  visit(groups_folder, kVersion2);
+  visit(groups_folder + "/memory", kVersion1);
   std::ifstream groups(fmt::format("{}/proc/{}/cgroup", root, pid));
   for (std::string line; std::getline(groups, line);) {
     const bool unified = line.starts_with("0::/");
@@ -43,14 +56,68 @@ MemoryCeiling memory_ceiling(pid_t pid, const std::string& root) {
     if (!unified && controllers.find(",memory,") == std::string::npos) continue;
     std::string group = line.substr(line.find('/'));
     while (group.size() > 1) {
-      std::string limit = unified ? groups_folder : groups_folder + "/memory";
-      limit += group;
-      limit += unified ? "/memory.max" : "/memory.limit_in_bytes";
-      lower(ceiling, limit);
+      visit((unified ? groups_folder : groups_folder + "/memory") + group,
+            unified ? kVersion2 : kVersion1);
       group.resize(group.rfind('/'));
     }
   }
+}
+
+// Takes much longer than the other files: the kernel adds it up.
+std::uint64_t cache_bytes(const std::string& folder, const GroupFiles& files) {
+  std::ifstream statistics(folder + "/memory.stat");
+  std::uint64_t sum = 0;
+  std::uint64_t bytes = 0;
+  for (std::string key; statistics >> key >> bytes;) {
+    if (key == files.inactive_cache || key == files.active_cache) sum += bytes;
+  }
+  return sum;
+}
+
+std::uint64_t without(std::uint64_t bytes, std::uint64_t less) {
+  return bytes - std::min(bytes, less);
+}
+
+MemoryBound machine_room(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");
+  for (std::string key; file >> key;) {
+    std::uint64_t kilobytes = 0;
+    if (key == "MemAvailable:" && file >> kilobytes) {
+      return {without(kilobytes * 1024, kReserveBytes), std::string(kMachine)};
+    }
+    file.ignore(1024, '\n');
+  }
+  return {std::uint64_t{1} << 60, std::string(kMachine)};
+}
+
+}  // namespace
+
+MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
+  MemoryBound ceiling{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
+                      std::string(kMachine)};
+  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
+    const std::string file = fmt::format("{}/{}", folder, files.limit);
+    const auto limit = read_bytes(file);
+    if (limit && *limit < ceiling.bytes) ceiling = {*limit, file};
+  });
   return ceiling;
+}
+
+MemoryBound memory_room(pid_t pid, const std::string& root) {
+  MemoryBound room = machine_room(root);
+  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
+    const std::string file = fmt::format("{}/{}", folder, files.limit);
+    const auto limit = read_bytes(file);
+    if (!limit) return;
+    const auto usage = read_bytes(fmt::format("{}/{}", folder, files.usage));
+    if (!usage) return;
+    const std::uint64_t most = *limit - std::min(kReserveBytes, *limit / kReservePart);
+    if (without(most, *usage) >= room.bytes) return;
+    const std::uint64_t left = without(most, without(*usage, cache_bytes(folder, files)));
+    if (left < room.bytes) room = {left, file};
+  });
+  return room;
 }
 
 }  // namespace memlease::wire

@@ -1,5 +1,5 @@
-// How much memory a process may have: the machine's, or less where a control group says so. For the
-// daemon's default and for memleasectl doctor. Thread-safe.
+// How much memory a process may have: the machine's, or less where a control group says so; and how
+// much of that is left. For the daemon and for memleasectl doctor. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -9,13 +9,20 @@
 
 namespace memlease::wire {
 
-struct MemoryCeiling {
+// `root` has proc/ and sys/: "" for this machine's.
+
+struct MemoryBound {
   std::uint64_t bytes = 0;
   std::string what;  // "the machine's memory", or the file that has the limit
 };
 
 // The lowest limit of the groups that the process is in, from its own up to the root; of version 1
-// and 2. `root` has proc/ and sys/: "" for this machine's.
-MemoryCeiling memory_ceiling(pid_t pid, const std::string& root = "");
+// and 2.
+MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
+
+// What may be taken until the machine, or the first of these groups, has nothing but its reserve of
+// 64 MiB, of a small group an eighth. What the kernel takes from a cache of files before it kills
+// anybody is counted as free.
+MemoryBound memory_room(pid_t pid, const std::string& root = "");
 
 }  // namespace memlease::wire

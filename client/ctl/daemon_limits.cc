@@ -50,21 +50,26 @@ Check check_daemon_files(pid_t pid, std::uint64_t sessions) {
 }
 
 Check check_memory_limit(pid_t pid, const v1::StatusReply& status) {
-  const wire::MemoryCeiling ceiling = wire::memory_ceiling(pid);
+  const wire::MemoryBound ceiling = wire::memory_ceiling(pid);
   const std::string there = fmt::format("{} ({})", human_bytes(ceiling.bytes), ceiling.what);
   const std::string remedy =
       fmt::format("Start it with --memory-limit-bytes={}MiB or less.", (ceiling.bytes >> 20) / 2);
   if (status.memory_limit_bytes() == 0) {
-    return {
-        "memory_limit", Verdict::kWarning,
-        fmt::format("the daemon has no limit; there are {}, beyond which the kernel kills", there),
-        remedy};
+    return {"memory_limit", Verdict::kWarning,
+            fmt::format("the daemon has no limit; there are {}", there), remedy};
   }
   const std::string shown = fmt::format("the daemon takes at most {} of {}",
                                         human_bytes(status.memory_limit_bytes()), there);
   if (status.memory_limit_bytes() > ceiling.bytes) {
-    return {"memory_limit", Verdict::kWarning,
-            shown + ": the kernel kills before the daemon refuses", remedy};
+    return {"memory_limit", Verdict::kWarning, shown + ": it will have to refuse before its limit",
+            remedy};
+  }
+  const wire::MemoryBound room = wire::memory_room(pid);
+  if (status.memory_limit_bytes() > status.memory_bytes() + room.bytes) {
+    return {"memory_limit", Verdict::kNote,
+            fmt::format("{}; it has {}, and there is room for {} more now ({})", shown,
+                        human_bytes(status.memory_bytes()), human_bytes(room.bytes), room.what),
+            ""};
   }
   return {"memory_limit", Verdict::kOk, shown, ""};
 }

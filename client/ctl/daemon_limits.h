@@ -12,8 +12,8 @@ namespace memlease::ctl {
 
 // Open files: used now, and as many again as its sessions would need if they doubled.
 Check check_daemon_files(pid_t pid, std::uint64_t sessions);
-// Its memory limit against those of its control groups and the machine's memory: where the limit is
-// larger, the kernel ends the daemon before it says no to anybody.
+// Its memory limit against those of its control groups and the machine's memory, and against what
+// these have left.
 Check check_memory_limit(pid_t pid, const v1::StatusReply& status);
 
 }  // namespace memlease::ctl

@@ -25,7 +25,7 @@ using wire::ErrorCode;
 using wire::UniqueFd;
 
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
-constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;  // some milliseconds
 
 absl::Status failed(const char* what, std::uint64_t size_bytes) {
   const int error = errno;
@@ -40,7 +40,34 @@ absl::Status failed(const char* what, std::uint64_t size_bytes) {
                            hint);
 }
 
-class Memfd : public SharedMemory {
+absl::Status allocate(int fd, std::uint64_t at, std::uint64_t size_bytes) {
+  int result = 0;
+  do {
+    result = fallocate(fd, 0, static_cast<off_t>(at), static_cast<off_t>(size_bytes));
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? absl::OkStatus() : failed("fallocate", size_bytes);
+}
+
+UniqueFd create_memfd(const char* name, unsigned flags) {
+  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags));
+  if (!fd && errno == EINVAL) {  // before Linux 6.3
+    fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+  }
+  return fd;
+}
+
+// The kernel's setting; it applies it by itself where it is "always" or "within_size".
+std::string transparent_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  for (std::string word; file >> word;) {
+    if (word.front() == '[') return word.substr(1, word.size() - 2);
+  }
+  return "unknown to this kernel";
+}
+
+}  // namespace
+
+class MemfdDeviceBackend::Memfd : public SharedMemory {
  public:
   Memfd(UniqueFd fd, std::uint64_t size_bytes) : fd_(std::move(fd)), size_bytes_(size_bytes) {}
   ~Memfd() override {
@@ -82,75 +109,57 @@ class Memfd : public SharedMemory {
   bool is_revoked_ = false;
 };
 
-UniqueFd create_memfd(const char* name, unsigned flags) {
-  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags));
-  if (!fd && errno == EINVAL) {  // before Linux 6.3
-    fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
-  }
-  return fd;
+MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned huge_page_flags)
+    : room_(std::move(room)), huge_page_flags_(huge_page_flags), huge_pages_text_("switched off") {
+  if (huge_pages == HugePages::kAuto) probe_huge_pages();
 }
 
 // Touches every page, in steps, so that a lack of memory is an error here and no signal later.
-absl::Status commit(int fd, std::uint64_t size_bytes,
-                    const MemfdDeviceBackend::Probe& may_allocate) {
+absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsigned flags) {
   for (std::uint64_t done = 0; done < size_bytes;) {
     const std::uint64_t step = std::min(kStepBytes, size_bytes - done);
-    if (may_allocate && !may_allocate(step)) {
-      return wire::make_error(
-          ErrorCode::kOutOfMemory,
-          fmt::format("{} bytes of host memory are not there: the system had enough for {}",
-                      size_bytes, done),
-          "Free memory on this machine, or lower memory_limit_bytes.");
-    }
-    int result = 0;
-    do {
-      result = fallocate(fd, 0, static_cast<off_t>(done), static_cast<off_t>(step));
-    } while (result != 0 && errno == EINTR);
-    if (result != 0) return failed("fallocate", size_bytes);
+    const std::uint64_t taken = committing_.fetch_add(step) + step;
+    // The pool of huge pages refuses by itself, and no group pays for what comes from there.
+    absl::Status status = (flags & MFD_HUGETLB) != 0 ? absl::OkStatus() : has_room(taken);
+    if (status.ok()) status = allocate(fd, done, step);
+    committing_.fetch_sub(step);
+    if (!status.ok()) return status;
     done += step;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size_bytes,
-                                            unsigned flags,
-                                            const MemfdDeviceBackend::Probe& may_allocate) {
+absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) const {
+  if (!room_) return absl::OkStatus();
+  const wire::MemoryBound room = room_();
+  if (bytes <= room.bytes) return absl::OkStatus();
+  return wire::make_error(
+      ErrorCode::kOutOfMemory,
+      fmt::format("there is no host memory for {} bytes, but for {} ({})", bytes, room.bytes,
+                  room.what),
+      "Free memory on this machine or in this control group, raise its limit, or lower "
+      "memory_limit_bytes.");
+}
+
+absl::StatusOr<std::unique_ptr<MemfdDeviceBackend::Memfd>> MemfdDeviceBackend::make(
+    const char* name, std::uint64_t size_bytes, unsigned flags) {
   UniqueFd fd = create_memfd(name, flags);
   if (!fd) return failed("memfd_create", size_bytes);
   if (fchmod(fd.get(), 0600) != 0) return failed("fchmod", size_bytes);
   if (ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
     return failed("ftruncate", size_bytes);
   }
-  if (auto status = commit(fd.get(), size_bytes, may_allocate); !status.ok()) return status;
+  if (auto status = commit(fd.get(), size_bytes, flags); !status.ok()) return status;
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("sealing", size_bytes);
   }
   return std::make_unique<Memfd>(std::move(fd), size_bytes);
 }
 
-// The kernel's setting; it applies it by itself where it is "always" or "within_size".
-std::string transparent_huge_pages() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-  for (std::string word; file >> word;) {
-    if (word.front() == '[') return word.substr(1, word.size() - 2);
-  }
-  return "unknown to this kernel";
-}
-
-}  // namespace
-
-MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate,
-                                       unsigned huge_page_flags)
-    : may_allocate_(std::move(may_allocate)),
-      huge_page_flags_(huge_page_flags),
-      huge_pages_text_("switched off") {
-  if (huge_pages == HugePages::kAuto) probe_huge_pages();
-}
-
 // One huge page, really faulted in: a pool of the right size is the only kind that can be relied
 // on.
 void MemfdDeviceBackend::probe_huge_pages() {
-  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_, {});
+  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_);
   use_huge_pages_ = probe.ok();
   huge_pages_text_ = fmt::format("{}; transparent ones for shared memory: {}",
                                  probe.ok() ? "2 MiB pages from the pool where it has enough"
@@ -169,19 +178,18 @@ std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) cons
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(
     std::uint64_t size_bytes) {
   if (use_huge_pages_ && size_bytes % kHugePageBytes == 0) {
-    auto huge = make("memlease-segment", size_bytes, huge_page_flags_, may_allocate_);
+    auto huge = make("memlease-segment", size_bytes, huge_page_flags_);
     lacks_huge_pages_ = !huge.ok();
     if (huge.ok()) return std::unique_ptr<SharedMemory>(std::move(*huge));
   }
-  auto memory = make("memlease-segment", size_bytes, 0, may_allocate_);
+  auto memory = make("memlease-segment", size_bytes, 0);
   if (!memory.ok()) return memory.status();
   return std::unique_ptr<SharedMemory>(std::move(*memory));
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
-  auto memory =
-      make(daemon_writes ? "memlease-board" : "memlease-session", size_bytes, 0, may_allocate_);
+  auto memory = make(daemon_writes ? "memlease-board" : "memlease-session", size_bytes, 0);
   if (!memory.ok()) return memory.status();
   if (auto status = (*memory)->map(daemon_writes); !status.ok()) return status;
   return std::unique_ptr<SharedMemory>(std::move(*memory));

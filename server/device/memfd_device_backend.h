@@ -12,19 +12,21 @@
 #include "server/core/device_backend.h"
 #include "server/core/page_source.h"
 #include "server/core/shared_memory.h"
+#include "wire/memory_ceiling.h"
 
 namespace memlease::server {
 
 class MemfdDeviceBackend : public DeviceBackend, public PageSource {
  public:
   enum class HugePages { kAuto, kNever };
-  // Asked before each step of a large allocation: is the memory still there? Tests make it say no.
-  using Probe = std::function<bool(std::uint64_t next_step_bytes)>;
+  // Asked before each step of an allocation: how much may be taken? The kernel does not refuse what
+  // is too much, but kills somebody.
+  using Room = std::function<wire::MemoryBound()>;
 
   // What memfd_create() is told of huge pages. Tests leave it out, so that any system has some.
   static constexpr unsigned kHugePageFlags = MFD_HUGETLB | MFD_HUGE_2MB;
 
-  explicit MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate = {},
+  explicit MemfdDeviceBackend(HugePages huge_pages, Room room = {},
                               unsigned huge_page_flags = kHugePageFlags);
 
   std::string device() const override { return "host"; }
@@ -41,10 +43,17 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   bool lacks_huge_pages() const { return lacks_huge_pages_; }
 
  private:
+  class Memfd;
   void probe_huge_pages();
 
-  const Probe may_allocate_;
+  absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size_bytes,
+                                              unsigned flags);
+  absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags);
+  absl::Status has_room(std::uint64_t bytes) const;
+
+  const Room room_;
   const unsigned huge_page_flags_;
+  std::atomic<std::uint64_t> committing_{0};  // by all threads, in the steps under way
   bool use_huge_pages_ = false;
   std::string huge_pages_text_;
   std::atomic<bool> lacks_huge_pages_{false};

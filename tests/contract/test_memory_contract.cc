@@ -88,27 +88,31 @@ TEST(BrokenMemory, WithoutItsFlawKeepsTheContract) {
 
 // A large allocation goes in steps, each of which is asked for first.
 TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
-  std::vector<std::uint64_t> asked;
-  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, [&](std::uint64_t bytes) {
-    asked.push_back(bytes);
-    return asked.size() < 3;
+  int asked = 0;
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, [&] {
+    return wire::MemoryBound{++asked < 3 ? std::uint64_t{1} << 40 : 5, "the group"};
   });
   const auto before = open_files();
   const auto segment = memory.create_segment(std::uint64_t{200} << 20);
   EXPECT_EQ(wire::code_of(segment.status()), wire::ErrorCode::kOutOfMemory);
-  EXPECT_THAT(wire::message_of(segment.status()), HasSubstr("enough for 134217728"));
-  EXPECT_EQ(asked.size(), 3U) << "nothing is asked for after a no";
+  EXPECT_THAT(wire::message_of(segment.status()),
+              HasSubstr("no host memory for 16777216 bytes, but for 5 (the group)"));
+  EXPECT_EQ(asked, 3) << "nothing is asked for after a no";
   EXPECT_EQ(open_files(), before);
 }
 
 // Ordinary pages play the huge ones, as most systems have none; the pool is said to be used up.
 TEST(MemfdDeviceBackend, ALackOfHugePagesIsKnownUntilTheNextSegmentHasSome) {
-  bool pool_has_some = false;
+  bool pool_has_some = true;
   int asked = 0;
-  const auto may_allocate = [&](std::uint64_t /*bytes*/) { return pool_has_some || ++asked == 2; };
-  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kAuto, may_allocate, 0);
+  const auto room = [&] {
+    const bool is_there = pool_has_some || ++asked == 2;
+    return wire::MemoryBound{is_there ? std::uint64_t{1} << 40 : 0, "memory"};
+  };
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kAuto, room, 0);
   ASSERT_TRUE(memory.uses_huge_pages());
   EXPECT_FALSE(memory.lacks_huge_pages());
+  pool_has_some = false;
   EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20).ok());
   EXPECT_EQ(asked, 2) << "huge pages first, then ordinary ones";
   EXPECT_TRUE(memory.lacks_huge_pages());

@@ -61,6 +61,35 @@ def test_memory_is_taken_in_segments_of_one_owner_group_and_mode(daemon, connect
     until(lambda: taken() == (12 * MIB, 12 * MIB), "they are kept warm")
 
 
+GROUP = 'mount --bind "$0" /sys/fs/cgroup && exec "$@"'
+
+
+def in_group(folder, limit, usage):
+    """Return a command for a daemon that finds these figures where its control group is."""
+    folder.mkdir()
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{usage}\n")
+    spaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
+    return ["unshare", *spaces, "sh", "-c", GROUP, str(folder)]
+
+
+def test_a_full_control_group_refuses_and_names_itself(start_daemon, tmp_path):
+    group = tmp_path / "group"
+    daemon = start_daemon(through=in_group(group, limit=1024 * MIB, usage=100 * MIB))
+    assert "eighth" in SECTION
+    with memlease.connect(daemon.directory, start=False) as here:
+        kept = here.create("kept", shape=1000, dtype="u1", slots=1)
+        (group / "memory.current").write_text(f"{(1024 - 64 - 10) * MIB}\n")
+        with pytest.raises(
+            memlease.OutOfMemory, match=r"no host memory for 16777216 bytes, but for 10485760 .*/memory.max"
+        ):
+            here.create("large", shape=20 * MIB, dtype="u1", slots=1)
+        here.create("small", shape=6 * MIB, dtype="u1", slots=1)
+        kept.put(b"\1" * 1000)
+        (group / "memory.current").write_text(f"{100 * MIB}\n")
+        here.create("large", shape=20 * MIB, dtype="u1", slots=1)
+
+
 @pytest.fixture
 def example(start_daemon, tmp_path):
     """Start a daemon with the example's settings, MiB for GiB."""

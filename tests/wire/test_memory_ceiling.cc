@@ -16,7 +16,8 @@ class MemoryCeilingTest : public ::testing::Test {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text << '\n';
   }
-  MemoryCeiling ceiling() const { return memory_ceiling(7, root.path()); }
+  MemoryBound ceiling() const { return memory_ceiling(7, root.path()); }
+  MemoryBound room() const { return memory_room(7, root.path()); }
 
   testing::TemporaryFolder root;
 };
@@ -59,6 +60,54 @@ TEST_F(MemoryCeilingTest, IsThatOfAContainerWhichSeesItsOwnGroupAlone) {
   EXPECT_EQ(ceiling().bytes, 8192U);
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "4096");
   EXPECT_EQ(ceiling().bytes, 4096U);
+}
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+TEST_F(MemoryCeilingTest, RoomIsWhatTheMachineHasBesideAReserve) {
+  write("proc/meminfo", "MemTotal: 9999999 kB\nMemFree: 17 kB\nMemAvailable: 1048576 kB");
+  EXPECT_EQ(room().bytes, (1024 - 64) * kMiB);
+  EXPECT_EQ(room().what, "the machine's memory");
+  write("proc/meminfo", "MemAvailable: 1024 kB");
+  EXPECT_EQ(room().bytes, 0U);
+}
+
+TEST_F(MemoryCeilingTest, RoomIsWhatTheFullestGroupOfVersion2HasBesideItsReserve) {
+  write("proc/meminfo", "MemAvailable: 104857600 kB");
+  write("proc/7/cgroup", "0::/outer/inner");
+  write("sys/fs/cgroup/outer/inner/memory.max", std::to_string(1024 * kMiB));
+  write("sys/fs/cgroup/outer/inner/memory.current", std::to_string(100 * kMiB));
+  EXPECT_EQ(room().bytes, (1024 - 64 - 100) * kMiB);
+  EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/inner/memory.max");
+  // Others beside it take of what is around both.
+  write("sys/fs/cgroup/outer/memory.max", std::to_string(2048 * kMiB));
+  write("sys/fs/cgroup/outer/memory.current", std::to_string(1900 * kMiB));
+  EXPECT_EQ(room().bytes, (2048 - 64 - 1900) * kMiB);
+  EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/memory.max");
+  write("sys/fs/cgroup/outer/memory.current", std::to_string(2048 * kMiB));
+  EXPECT_EQ(room().bytes, 0U);
+}
+
+TEST_F(MemoryCeilingTest, RoomCountsACacheOfFilesAsFree) {
+  write("proc/meminfo", "MemAvailable: 104857600 kB");
+  write("proc/7/cgroup", "0::/group\n5:memory:/old");
+  write("sys/fs/cgroup/group/memory.max", std::to_string(1024 * kMiB));
+  write("sys/fs/cgroup/group/memory.current", std::to_string(1000 * kMiB));
+  write("sys/fs/cgroup/group/memory.stat",
+        "file 629145600\nshmem 524288000\ninactive_file 83886080\nactive_file 20971520");
+  EXPECT_EQ(room().bytes, (1024 - 64 - 900) * kMiB);
+  write("sys/fs/cgroup/memory/old/memory.limit_in_bytes", std::to_string(1024 * kMiB));
+  write("sys/fs/cgroup/memory/old/memory.usage_in_bytes", std::to_string(1000 * kMiB));
+  write("sys/fs/cgroup/memory/old/memory.stat",
+        "inactive_file 629145600\ntotal_inactive_file 41943040\ntotal_active_file 31457280");
+  EXPECT_EQ(room().bytes, (1024 - 64 - 930) * kMiB);
+}
+
+TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAnEighth) {
+  write("proc/7/cgroup", "0::/group");
+  write("sys/fs/cgroup/group/memory.max", std::to_string(128 * kMiB));
+  write("sys/fs/cgroup/group/memory.current", std::to_string(10 * kMiB));
+  EXPECT_EQ(room().bytes, (128 - 16 - 10) * kMiB);
 }
 
 }  // namespace
