@@ -35,14 +35,6 @@ constexpr std::chrono::milliseconds kBetweenEnds{1};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
-// Whether somebody can still write what has gone: at first, and ever less often while nothing
-// changes.
-constexpr std::chrono::milliseconds kFirstKeptLook{10};
-constexpr std::chrono::milliseconds kLastKeptLook{1000};
-constexpr int kPauseOfKeptLook = 50;  // times as long as it took
-constexpr std::chrono::seconds kLongestDisposal{10};
-// Has no memory, so that nothing waits for it at the disposer's.
-constexpr auto kNobodysUid = static_cast<uid_t>(-1);
 constexpr std::size_t kLooksPerTurn = 4096;  // about a millisecond
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kLogPeriod{10};
@@ -92,10 +84,8 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),
       broker_({host_memory_, spare_page_, *clock_, fill_random,
-               [this](uid_t payer, std::shared_ptr<const void> unused)
-                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                     garbage_.push_back({payer, std::move(unused)});
-                   },
+               [this](uid_t payer, std::shared_ptr<Garbage> garbage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                   mutex_) { discards_.push_back({payer, std::move(garbage)}); },
                [this] { return reserve_.is_there(); }, payer_of()},
               broker_limits(config)) {
   payers_.set(config.subordinate_uids);
@@ -106,6 +96,7 @@ Daemon::~Daemon() {
   history_waits_.end_all(shutting_down());
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
+  disposer_.end();
   loop_.remove(directory_.changes());
 }
 
@@ -159,38 +150,48 @@ ConnectionBook Daemon::book() {
 
 // ---- ServiceHost.
 
+// Sleepers on words of boards that may be among the discards, which wait until all have been woken.
+class Daemon::Crowd final : public Garbage {
+ public:
+  Crowd(Disposer& disposer, LateWakes::Words words, Discards discards)
+      : disposer_(disposer), words_(std::move(words)), discards_(std::move(discards)) {}
+  bool go() override {
+    wake_crowds(words_);
+    for (auto& [payer, garbage] : discards_) disposer_.dispose(payer, std::move(garbage));
+    return true;
+  }
+
+ private:
+  Disposer& disposer_;
+  const LateWakes::Words words_;
+  Discards discards_;
+};
+
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
-  bool keeps_files = false;
   bool wants_spare_page = false;
-  std::vector<Garbage> garbage;  // boards among it, until all have been woken
+  Discards discards;
   LateWakes::Words crowded;
   std::vector<HistoryEvent> events;
   {
     const LateWakes wakes(crowded);
     const wire::MutexLock lock(mutex_);
     fn(broker_);
-    garbage.swap(garbage_);
+    discards.swap(discards_);
     look_at_mechanisms();
     events = unannounced(broker_.history(), announced_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     wants_spare_page = spare_page_.begin_making();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
-    keeps_files = broker_.kept_files() != 0 && !std::exchange(kept_look_is_due_, true);
   }
   if (!crowded.empty()) {
-    CrowdedWakes::Boards boards;
-    for (const auto& [payer, memory] : garbage) boards.push_back(memory);
-    disposer_.dispose(kNobodysUid,
-                      std::make_shared<CrowdedWakes>(std::move(crowded), std::move(boards)));
+    disposer_.dispose(Disposer::kNobodysUid, std::make_shared<Crowd>(disposer_, std::move(crowded),
+                                                                     std::exchange(discards, {})));
   }
-  for (auto& [payer, memory] : garbage) disposer_.dispose(payer, std::move(memory));
+  for (auto& [payer, garbage] : discards) disposer_.dispose(payer, std::move(garbage));
   if (status_changes) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
-  }
-  if (keeps_files) {
-    loop_.post([this] { loop_.after(kFirstKeptLook, [this] { look_at_kept(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
   if (wants_spare_page) {
@@ -246,27 +247,21 @@ DeviceBackend& Daemon::backend(const std::string& device) {
   return gpu != nullptr ? *gpu : host_memory_;
 }
 
-// What the user has let go is in no books any more, and may not have gone yet: he waits for that.
-absl::StatusOr<std::unique_ptr<SharedMemory>> Daemon::make_segment(
-    const SegmentPool::Growth& growth) {
-  const uid_t payer = payer_of()(growth.domain.uid);
-  if (!disposer_.await(payer, kLongestDisposal)) {
-    return wire::make_error(
-        wire::ErrorCode::kOutOfMemory,
-        fmt::format(
-            "memory of arrays of uid {} that have gone is still being given back after {} s", payer,
-            kLongestDisposal.count()),
-        "Close what processes have mapped of arrays that have gone, and try again.");
-  }
-  return backend(growth.device).create_segment(growth.size_bytes);
-}
-
+// Sessions that have ended may still have it, and what has gone may not have been given back.
 absl::Status Daemon::grow(const SegmentPool::Growth& growth,
                           const std::function<void(Broker&)>& fn) {
-  auto memory = make_segment(growth);
-  for (bool more = true; more && !memory.ok();) {  // sessions that have ended may still have it
-    with_broker([&](Broker& broker) { more = broker.work_off_ends(); });
-    if (more) memory = make_segment(growth);
+  const auto until = SteadyClock::now() + kLongestGivingBack;
+  auto memory = backend(growth.device).create_segment(growth.size_bytes);
+  while (!memory.ok()) {
+    bool more = false;
+    bool going = false;
+    with_broker([&](Broker& broker) {
+      more = broker.work_off_ends();
+      going = broker.files().going() != 0;
+    });
+    const bool may_wait = going && SteadyClock::now() < until;
+    if (!more && !(may_wait && await_given_back({}, until))) break;
+    memory = backend(growth.device).create_segment(growth.size_bytes);
   }
   absl::Status status;
   with_broker([&](Broker& broker) {
@@ -275,6 +270,10 @@ absl::Status Daemon::grow(const SegmentPool::Growth& growth,
     broker.return_surplus(growth.device);
   });
   return status;
+}
+
+bool Daemon::await_given_back(std::optional<uid_t> payer, SteadyClock::time_point until) {
+  return disposer_.await(payer ? std::optional(payer_of()(*payer)) : std::nullopt, until);
 }
 
 absl::Status Daemon::evict(wire::SessionId session) {
@@ -394,20 +393,6 @@ void Daemon::give_back_unused() {
     more = unused || goes_on || broker.added_slots() != 0;
   });
   if (more) watch_unused(goes_on ? kBetweenLooks : kUnusedLook);
-}
-
-void Daemon::look_at_kept() {
-  const auto before = SteadyClock::now();
-  with_broker([](Broker& broker) { broker.look_at_kept(); });
-  const auto took = std::chrono::floor<std::chrono::milliseconds>(SteadyClock::now() - before);
-  const wire::MutexLock lock(mutex_);
-  const std::size_t kept = broker_.kept_files();
-  kept_look_is_due_ = kept != 0;
-  if (kept == 0) return;
-  const bool changed = kept != std::exchange(kept_files_, kept);
-  kept_pause_ = changed ? kFirstKeptLook : std::min(2 * kept_pause_, kLastKeptLook);
-  const auto pause = std::max(kept_pause_, std::min(took * kPauseOfKeptLook, kLastKeptLook));
-  loop_.after(pause, [this] { look_at_kept(); });
 }
 
 void Daemon::watch_ends() {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   absl::Status grow(const SegmentPool::Growth& growth,
                     const std::function<void(Broker&)>& fn) override;
   HistoryWaits& history_waits() override { return history_waits_; }
+  bool await_given_back(std::optional<uid_t> payer,
+                        std::chrono::steady_clock::time_point until) override;
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
   std::uint64_t host_waits_ms() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,8 +122,6 @@ class Daemon final : public SessionHost, public ServiceHost {
   // On the loop's thread.
   void watch_unused(std::chrono::milliseconds after);
   void give_back_unused();
-  void look_at_kept();
-  absl::StatusOr<std::unique_ptr<SharedMemory>> make_segment(const SegmentPool::Growth& growth);
   // For the next one who opens a first array. On the loop's thread.
   void make_spare_page() ABSL_LOCKS_EXCLUDED(mutex_);
   // While sessions with many arrays end: works that off, with pauses in which others are served. On
@@ -133,10 +134,12 @@ class Daemon final : public SessionHost, public ServiceHost {
   ServiceManager& manager_;
   Log& log_;
   MemoryReserve& reserve_;
-  struct Garbage {
+  struct Discarded {
     uid_t payer;
-    std::shared_ptr<const void> memory;
+    std::shared_ptr<Garbage> garbage;
   };
+  using Discards = std::vector<Discarded>;
+  class Crowd;
 
   Payers payers_{::geteuid()};
   UidLogLimiters log_lines_;      // of what happens to sessions and arrays
@@ -152,13 +155,13 @@ class Daemon final : public SessionHost, public ServiceHost {
   Config config_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch memory_watch_ ABSL_GUARDED_BY(mutex_);
   ChangeWatch huge_pages_watch_ ABSL_GUARDED_BY(mutex_);
-  bool kept_look_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // look_at_kept() will be called
-  std::size_t kept_files_ ABSL_GUARDED_BY(mutex_) = 0;     // at the last of these
-  std::chrono::milliseconds kept_pause_ ABSL_GUARDED_BY(mutex_){0};
   bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
-  std::vector<Garbage> garbage_ ABSL_GUARDED_BY(mutex_);
-  Disposer disposer_;
+  Discards discards_ ABSL_GUARDED_BY(mutex_);
+  Disposer disposer_{[this](const std::function<void()>& settle) {
+    const wire::MutexLock lock(mutex_);
+    settle();
+  }};
   SparePage spare_page_ ABSL_GUARDED_BY(mutex_){host_memory_};
   Broker broker_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had

@@ -19,7 +19,7 @@ class Auditor {
     add_pages();
     add_arrays();
     add_sessions();
-    add_kept();
+    add_leaving();
     add_connections();
     check_places();
     check_files();
@@ -83,7 +83,7 @@ class Auditor {
   void check_charges(const Array& array, const Device& device);
   void add_sessions();
   void add_rows(const Session& session);
-  void add_kept();
+  void add_leaving();
   void add_connections();
   void check_places();
   void check_files();
@@ -275,21 +275,24 @@ void Auditor::add_rows(const Session& session) {
   }
 }
 
-void Auditor::add_kept() {
-  std::uint64_t segment_bytes = 0;
-  std::size_t files = 0;
-  for (const auto& [payer, kept] : broker_.files_.kept_) {
-    files += kept.size();
-    for (const auto& gone : kept) {
-      for (const Charge* charge : {&gone->descriptor, &gone->pages, &gone->bytes}) count(*charge);
-      segment_bytes += FileTable::segment_bytes(*gone);
-    }
+void Auditor::add_leaving() {
+  std::size_t going = 0;
+  std::map<const FileTable::Going*, std::uint64_t> segment_bytes;
+  for (const auto& [key, leaving] : broker_.files_.leaving_) {
+    going += leaving->is_kept_ ? 0 : 1;
+    count(leaving->file_->descriptor);
+    count(leaving->file_->pages);
+    count(leaving->bytes_);
+    segment_bytes[leaving->going_] += leaving->segment_bytes();
   }
-  audit_.require(files == broker_.files_.kept_files_, "{} files are kept, and {} are counted",
-                 files, broker_.files_.kept_files_);
-  audit_.require(segment_bytes == broker_.files_.kept_bytes_,
-                 "{} bytes of segments that have gone are in the books, and {} are kept",
-                 broker_.files_.kept_bytes_, segment_bytes);
+  audit_.require(going == broker_.files_.going(), "{} files are on their way, and {} are counted",
+                 going, broker_.files_.going());
+  for (const auto& [name, device] : broker_.devices().all()) {
+    const std::uint64_t kept_bytes = device.segments.kept_bytes();
+    audit_.require(segment_bytes[&device.segments.going_] == kept_bytes,
+                   "{} bytes of segments that have gone are in the books of {}, and {} are kept",
+                   kept_bytes, name, segment_bytes[&device.segments.going_]);
+  }
 }
 
 void Auditor::add_connections() {

@@ -46,7 +46,7 @@ class Broker {
     PageSource& pages;
     const Clock& clock;
     std::function<void(std::span<std::uint8_t>)> fill_random;
-    Disposal dispose = {};
+    Disposal dispose;
     // Whether the daemon has memory of its own for anything new.
     std::function<bool()> has_memory = [] { return true; };
     PayerOf payer_of = pays_for_itself;
@@ -164,10 +164,7 @@ class Broker {
   }
   bool looks_for_unused() const { return reclaimer_.looks_for_unused(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
-  // Files that have gone stay, as somebody can write them: look_at_kept() sees whether he still
-  // can.
-  std::size_t kept_files() const { return files_.kept_files(); }
-  void look_at_kept() { files_.look_at_kept(); }
+  const FileTable& files() const { return files_; }
 
   // ---- For Control and Admin: `viewer` is who asks.
   // A replica's name: kBusy while its home lacks what it has.

@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,11 +17,6 @@
 #include "wire/shared_word.h"
 
 namespace memlease::server {
-
-// Takes memory that nobody needs any more, to destroy it: giving gigabytes back takes long,
-// and closing what is on a device may wait for that. So the daemon does it where nobody waits for
-// the core. `payer`: on whose account it was.
-using Disposal = std::function<void(uid_t payer, std::shared_ptr<const void>)>;
 
 // A kind of device whose memory arrays stand in.
 class DeviceBackend {

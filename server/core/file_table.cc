@@ -13,6 +13,22 @@ using wire::ErrorCode;
 using wire::FileId;
 using wire::FileKind;
 
+namespace {
+
+template <typename Amount>
+void book(bool begins, Amount& sum, Amount amount) {
+  begins ? sum += amount : sum -= amount;
+}
+
+template <typename Amount>
+void book(bool begins, std::map<uid_t, Amount>& sums, uid_t uid, Amount amount) {
+  Amount& sum = sums[uid];
+  book(begins, sum, amount);
+  if (sum == 0) sums.erase(uid);
+}
+
+}  // namespace
+
 absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
   const uid_t owner = file.domain.uid;
   if (!payer) return add_charged(std::move(file), owner, {});
@@ -49,67 +65,78 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, uid_t payer, Charge d
   return id;
 }
 
-void FileTable::remove(FileId id, Charge bytes) {
+void FileTable::remove(FileId id, Charge bytes, Going* going) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.file) return;
   std::unique_ptr<Living> gone = std::move(it->second.file);
   if (it->second.pins == 0) entries_.erase(it);
-  if (let_go(*gone)) return;
-  gone->bytes = std::move(bytes);
-  ++kept_files_;
-  kept_bytes_ += segment_bytes(*gone);
-  kept_[quota_.account(gone->payer).uid()].push_back(std::move(gone));
+  if (leaves_to_clients_) return dispose(gone->payer, std::move(gone->file.memory));
+  const auto leaving = std::make_shared<Leaving>(*this, std::move(gone), std::move(bytes), going);
+  leaving_.emplace(leaving.get(), leaving);
+  dispose_(leaving->payer_, leaving);
 }
 
-std::uint64_t FileTable::segment_bytes(const Living& gone) {
-  return gone.file.kind == FileKind::kSegment ? gone.file.memory->size_bytes() : 0;
+std::size_t FileTable::going_of(uid_t uid) const {
+  const auto found = going_of_.find(quota_.account(uid).uid());
+  return found == going_of_.end() ? 0 : found->second;
 }
 
-bool FileTable::let_go(Living& gone) {
-  SharedMemory& memory = *gone.file.memory;
-  if (!leaves_to_clients_) {
-    const Elsewhere elsewhere = memory.elsewhere();
-    if (elsewhere == Elsewhere::kWriter) return false;
-    if (elsewhere == Elsewhere::kNoWriter && gone.may_be_revoked) memory.revoke();
-  }
-  dispose(gone.payer, std::move(gone.file.memory));
+bool FileTable::keeps_some_of(uid_t uid) const {
+  return kept_of_.contains(quota_.account(uid).uid());
+}
+
+FileTable::Leaving::Leaving(FileTable& table, std::unique_ptr<Living> file, Charge bytes,
+                            Going* going)
+    : table_(table),
+      payer_(table.quota_.account(file->payer).uid()),
+      size_bytes_(file->file.memory->size_bytes()),
+      file_(std::move(file)),
+      bytes_(std::move(bytes)),
+      going_(going) {
+  note_way(true);
+}
+
+void FileTable::Leaving::note_way(bool begins) {
+  book(begins, table_.going_, std::size_t{1});
+  book(begins, table_.going_of_, payer_, std::size_t{1});
+  if (going_ == nullptr) return;
+  book(begins, going_->bytes, size_bytes_);
+  book(begins, going_->bytes_of, payer_, size_bytes_);
+}
+
+void FileTable::Leaving::note_kept(bool begins) {
+  book(begins, table_.kept_of_, payer_, std::size_t{1});
+  if (going_ != nullptr) book(begins, going_->kept_bytes, size_bytes_);
+}
+
+bool FileTable::Leaving::go() {
+  std::shared_ptr<SharedMemory>& memory = file_->file.memory;
+  const Elsewhere elsewhere = memory->elsewhere();
+  if (elsewhere == Elsewhere::kWriter) return false;
+  if (elsewhere == Elsewhere::kNoWriter && file_->may_be_revoked) memory->revoke();
+  memory.reset();
   return true;
 }
 
-// In turns: who keeps very many waits for his own alone.
-void FileTable::look_at(Kept& kept, std::size_t looks) {
-  for (looks = std::min(kept.size(), looks); looks > 0; --looks) {
-    std::unique_ptr<Living> gone = std::move(kept.front());
-    kept.pop_front();
-    const std::uint64_t bytes = segment_bytes(*gone);
-    if (let_go(*gone)) {
-      --kept_files_;
-      kept_bytes_ -= bytes;
-    } else {
-      kept.push_back(std::move(gone));
-    }
-  }
+void FileTable::Leaving::settle(bool has_gone) {
+  if (is_kept_ && !has_gone) return;
+  is_kept_ ? note_kept(false) : note_way(false);
+  is_kept_ = !has_gone;
+  if (is_kept_) return note_kept(true);
+  drop_charges();
+  table_.leaving_.erase(this);
 }
 
-void FileTable::look_at_kept() {
-  constexpr std::size_t kMostLooks = 64;  // a third of a millisecond
-  for (auto& [payer, kept] : kept_) look_at(kept, kMostLooks / kept_.size() + 1);
-  std::erase_if(kept_, [](const auto& of_payer) { return of_payer.second.empty(); });
-}
-
-void FileTable::look_at_kept_of(uid_t uid) {
-  constexpr std::size_t kMostLooks = 4;
-  const auto of_payer = kept_.find(quota_.account(uid).uid());
-  if (of_payer == kept_.end()) return;
-  look_at(of_payer->second, kMostLooks);
-  if (of_payer->second.empty()) kept_.erase(of_payer);
+void FileTable::Leaving::drop_charges() {
+  file_->descriptor = {};
+  file_->pages = {};
+  bytes_ = {};
 }
 
 void FileTable::leave_to_clients() {
   leaves_to_clients_ = true;
-  kept_.clear();
-  kept_files_ = 0;
-  kept_bytes_ = 0;
+  for (auto& [key, leaving] : leaving_) leaving->drop_charges();
+  leaving_.clear();
 }
 
 void FileTable::pin(FileId id, wire::SessionId session, uid_t uid) {
@@ -143,7 +170,7 @@ void FileTable::session_ended(wire::SessionId session) {
 }
 
 void FileTable::dispose(uid_t uid, std::shared_ptr<const void> unused) {
-  if (dispose_) dispose_(quota_.account(uid).uid(), std::move(unused));
+  dispose_(quota_.account(uid).uid(), std::make_shared<UnusedMemory>(std::move(unused)));
 }
 
 const FileTable::File* FileTable::find(FileId id) const {

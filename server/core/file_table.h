@@ -18,7 +18,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +27,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "server/core/access.h"
-#include "server/core/device_backend.h"
+#include "server/core/garbage.h"
 #include "server/core/quota.h"
 #include "server/core/session_host.h"
 #include "server/core/shared_memory.h"
@@ -46,10 +45,16 @@ class FileTable {
     wire::SessionId owner{0};  // of a session page: the only one who may write it
   };
 
+  // A pool's segments that nobody may use any more, until they have been given back.
+  struct Going {
+    std::uint64_t bytes = 0;                  // on their way
+    std::map<uid_t, std::uint64_t> bytes_of;  // likewise, by who pays
+    std::uint64_t kept_bytes = 0;             // somebody can still write them
+  };
+
   // Files are charged to `quota`, which outlives this: a descriptor, if they have one, and the
-  // bytes of those that are no segments. By default what is disposed of is destroyed at once.
-  // Numbers go from 1 to `numbers`.
-  explicit FileTable(Quota& quota, Disposal dispose = {}, std::uint32_t numbers = wire::kMaxFileId)
+  // bytes of those that are no segments. Numbers go from 1 to `numbers`.
+  FileTable(Quota& quota, Disposal dispose, std::uint32_t numbers = wire::kMaxFileId)
       : quota_(quota), dispose_(std::move(dispose)), numbers_(numbers) {}
 
   // `payer`: whose charge it is; none: it is the daemon's own. kQuotaExceeded, and kOutOfMemory if
@@ -62,16 +67,18 @@ class FileTable {
   }
   absl::StatusOr<wire::FileId> add_charged(File&& file, uid_t payer, Charge descriptor,
                                            Charge pages = {});
-  // Nobody may use it any more: it is revoked, with the exceptions that follow. What somebody can
-  // still write stays for as long as he can, and its charges with it, and `bytes`, a segment's.
-  void remove(wire::FileId id, Charge bytes = {});
-  // Lets go of what has stayed so and nobody can write any more. Looks at some of it, of each
-  // user's; or at a little of what this one pays for.
-  void look_at_kept();
-  void look_at_kept_of(uid_t uid);
-  std::size_t kept_files() const { return kept_files_; }
-  // Of segments among it.
-  std::uint64_t kept_bytes() const { return kept_bytes_; }
+  // Nobody may use it any more: it is disposed of, revoked, with the exceptions that follow. What
+  // somebody can still write stays for as long as he can. Until it has gone it stays charged.
+  void remove(wire::FileId id) { remove(id, {}, nullptr); }
+  // The same of a segment, whose bytes are in the pool's books meanwhile; these outlive this, or
+  // all that is disposed of.
+  void remove(wire::FileId id, Charge bytes, Going& going) { remove(id, std::move(bytes), &going); }
+  // How many are on their way: whoever finds no room may find it when they have gone, or are known
+  // to be kept.
+  std::size_t going() const { return going_; }
+  std::size_t going_of(uid_t uid) const;
+  // Whether some of this uid's are kept: by now they may be so no longer.
+  bool keeps_some_of(uid_t uid) const;
   // What is on a device may read it for as long as it likes.
   void never_revoke(wire::FileId id) { entries_.at(id).file->may_be_revoked = false; }
   // The daemon ends: who has a file open goes on with it, also where remove() comes from now on.
@@ -118,8 +125,8 @@ class FileTable {
     Charge descriptor;
     Charge pages;
     bool may_be_revoked = true;
-    Charge bytes = {};  // once it is kept
   };
+  class Leaving;
   // A number that is taken. Small: millions may rest.
   struct Entry {
     std::unique_ptr<Living> file;  // null: it has gone
@@ -130,11 +137,7 @@ class FileTable {
     Charge charge;
   };
 
-  using Kept = std::deque<std::unique_ptr<Living>>;
-  static std::uint64_t segment_bytes(const Living& gone);
-  // False if somebody can write it.
-  bool let_go(Living& gone);
-  void look_at(Kept& kept, std::size_t looks);
+  void remove(wire::FileId id, Charge bytes, Going* going);
 
   Quota& quota_;
   const Disposal dispose_;
@@ -142,11 +145,36 @@ class FileTable {
   std::uint32_t last_id_ = 0;
   bool leaves_to_clients_ = false;
   absl::flat_hash_map<wire::FileId, Entry> entries_;
-  // Has gone, but somebody can write it: by who pays.
-  std::map<uid_t, Kept> kept_;
-  std::size_t kept_files_ = 0;
-  std::uint64_t kept_bytes_ = 0;
+  absl::flat_hash_map<const Leaving*, std::shared_ptr<Leaving>> leaving_;
+  std::size_t going_ = 0;
+  std::map<uid_t, std::size_t> going_of_;  // by who pays
+  std::map<uid_t, std::size_t> kept_of_;
   absl::flat_hash_map<wire::SessionId, Known> pinned_;
+};
+
+// A file that nobody may use any more. go() alone touches its memory, and nothing else: what
+// remains is under the core's lock, settle() for as long as the table is there.
+class FileTable::Leaving final : public Garbage {
+ public:
+  Leaving(FileTable& table, std::unique_ptr<Living> file, Charge bytes, Going* going);
+  bool go() override;
+  void settle(bool has_gone) override;
+
+ private:
+  friend class FileTable;
+  friend class Auditor;
+  std::uint64_t segment_bytes() const { return going_ == nullptr ? 0 : size_bytes_; }
+  void note_way(bool begins);
+  void note_kept(bool begins);
+  void drop_charges();
+
+  FileTable& table_;
+  const uid_t payer_;
+  const std::uint64_t size_bytes_;
+  const std::unique_ptr<Living> file_;
+  Charge bytes_;
+  Going* const going_;
+  bool is_kept_ = false;
 };
 
 }  // namespace memlease::server

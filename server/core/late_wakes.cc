@@ -21,8 +21,8 @@ LateWakes::~LateWakes() {
   crowded_ = std::move(words_);
 }
 
-CrowdedWakes::~CrowdedWakes() {
-  for (const wire::HalfWord* word : words_) wire::futex_wake_all(*word);
+void wake_crowds(const LateWakes::Words& words) {
+  for (const wire::HalfWord* word : words) wire::futex_wake_all(*word);
 }
 
 void wake_sleepers(const wire::HalfWord& word) {

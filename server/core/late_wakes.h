@@ -3,8 +3,6 @@
 // wait.
 #pragma once
 
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "wire/shared_word.h"
@@ -30,21 +28,8 @@ class LateWakes {
   Words words_;
 };
 
-// Wakes, at its end, all who sleep on crowded words. The words' boards, which may have gone, stand
-// until then.
-class CrowdedWakes {
- public:
-  using Boards = std::vector<std::shared_ptr<const void>>;
-  CrowdedWakes(LateWakes::Words words, Boards boards)
-      : words_(std::move(words)), boards_(std::move(boards)) {}
-  ~CrowdedWakes();
-  CrowdedWakes(const CrowdedWakes&) = delete;
-  CrowdedWakes& operator=(const CrowdedWakes&) = delete;
-
- private:
-  const LateWakes::Words words_;
-  const Boards boards_;
-};
+// All who sleep on crowded words, whose boards still stand.
+void wake_crowds(const LateWakes::Words& words);
 
 // Everybody who sleeps on the word, which has changed: now, where no LateWakes lives.
 void wake_sleepers(const wire::HalfWord& word);

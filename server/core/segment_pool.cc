@@ -58,17 +58,26 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
 absl::StatusOr<Charge> SegmentPool::charge_descriptor(uid_t uid) {
   if (!backend_.takes_descriptors()) return Charge();
   auto charge = files_.charge(uid);
-  while (!charge.ok() && return_oldest(&quota_.account(uid))) charge = files_.charge(uid);
+  while (!charge.ok() && files_.going_of(uid) == 0 && return_oldest(&quota_.account(uid))) {
+    charge = files_.charge(uid);
+  }
   return charge;
+}
+
+// When what is on its way has gone, and so much beside it.
+bool SegmentPool::fits_later(const Account& account, std::uint64_t size_bytes,
+                             std::uint64_t beside_bytes) const {
+  const auto found = going_.bytes_of.find(account.uid());
+  const std::uint64_t going = found == going_.bytes_of.end() ? 0 : found->second;
+  return account.may_spend_without(Resource::kSegmentBytes, size_bytes, going + beside_bytes);
 }
 
 absl::StatusOr<Charge> SegmentPool::charge_bytes(uid_t uid, std::uint64_t size_bytes) {
   const Account& account = quota_.account(uid);
   auto charge = quota_.charge(uid, Resource::kSegmentBytes, size_bytes);
   // What can never fit costs nobody their warm segments.
-  if (!charge.ok() && account.may_spend_without(Resource::kSegmentBytes, size_bytes,
-                                                account.used(Resource::kWarmBytes))) {
-    while (!charge.ok() && return_oldest(&account)) {
+  if (!charge.ok() && fits_later(account, size_bytes, account.used(Resource::kWarmBytes))) {
+    while (!charge.ok() && !fits_later(account, size_bytes) && return_oldest(&account)) {
       charge = quota_.charge(uid, Resource::kSegmentBytes, size_bytes);
     }
   }
@@ -81,7 +90,6 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
   const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
-  files_.look_at_kept_of(domain.uid);
   auto descriptor = charge_descriptor(domain.uid);
   if (!descriptor.ok()) return descriptor.status();
   // Where a whole new segment would not fit, what is needed may.
@@ -141,7 +149,8 @@ void SegmentPool::return_surplus() {
 
 void SegmentPool::set_limits(const Limits& limits) {
   limits_ = limits;
-  while (limits_.memory_bytes != 0 && memory_bytes() > limits_.memory_bytes && return_oldest()) {
+  while (limits_.memory_bytes != 0 && memory_bytes() - going_.bytes > limits_.memory_bytes &&
+         return_oldest()) {
   }
   return_surplus();
 }
@@ -152,8 +161,8 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
   };
   if (limits_.memory_bytes == 0) return absl::OkStatus();
   // What can never fit costs nobody their warm segments.
-  if (fits(warm_bytes_)) {
-    while (!fits(0) && return_oldest()) {
+  if (fits(warm_bytes_ + going_.bytes)) {
+    while (!fits(going_.bytes) && return_oldest()) {
     }
   }
   if (fits(0)) return absl::OkStatus();
@@ -201,12 +210,11 @@ bool SegmentPool::return_oldest(const Account* of) {
   }
   if (oldest_class == nullptr) return false;
   const std::uint64_t bytes = oldest->arena.size_bytes();
-  const std::uint64_t kept_before = files_.kept_bytes();
-  files_.remove(oldest->file, std::move(oldest->bytes));
+  files_.remove(oldest->file, std::move(oldest->bytes), going_);
   oldest_class->erase(oldest);
   memory_bytes_ -= bytes;
   warm_bytes_ -= bytes;
-  return files_.kept_bytes() == kept_before;
+  return true;
 }
 
 }  // namespace memlease::server

@@ -54,7 +54,8 @@ class SegmentPool {
     std::uint64_t number = 0;  // for whoever asked; never used again
   };
   // For `count` places of this size. Books the bytes and charges them and the descriptor, for which
-  // the user's own warm segments go where he has none left. kQuotaExceeded, kOutOfMemory.
+  // the user's own warm segments go where he has none left. kQuotaExceeded, kOutOfMemory; perhaps
+  // only until what is on its way has gone (FileTable::going).
   absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
                                  std::uint64_t count);
   // What has become of a reservation: the memory, or why there is none (returned again).
@@ -70,11 +71,9 @@ class SegmentPool {
   void set_limits(const Limits& limits);
 
   std::uint64_t memory_bytes() const { return memory_bytes_ + kept_bytes(); }
-  // Of it, in segments that have gone but that somebody can still write; of all devices whose
-  // memory has descriptors, since there is one.
-  std::uint64_t kept_bytes() const {
-    return backend_.takes_descriptors() ? files_.kept_bytes() : 0;
-  }
+  // Of it, in segments that have gone and have not been given back yet: above all those that
+  // somebody can still write.
+  std::uint64_t kept_bytes() const { return going_.bytes + going_.kept_bytes; }
   std::uint64_t warm_bytes() const { return warm_bytes_; }
   std::uint64_t memory_limit_bytes() const { return limits_.memory_bytes; }
 
@@ -97,10 +96,11 @@ class SegmentPool {
   absl::StatusOr<Charge> charge_descriptor(uid_t uid);
   // Charges the bytes, and makes room for them within memory_bytes.
   absl::StatusOr<Charge> charge_bytes(uid_t uid, std::uint64_t size_bytes);
+  bool fits_later(const Account& account, std::uint64_t size_bytes,
+                  std::uint64_t beside_bytes = 0) const;
   absl::Status make_room(std::uint64_t size_bytes);
   // Gives the segment that has been empty longest back to the system: of those on an account, or on
-  // the one that has most bytes in such. False if there is none, or it is kept, as somebody can
-  // write it: then nothing was won.
+  // the one that has most bytes in such. False if there is none. Nothing is won before it has gone.
   bool return_oldest(const Account* of);
   bool return_oldest() { return return_oldest(warmest()); }
   const Account* warmest() const;
@@ -113,6 +113,7 @@ class SegmentPool {
   Limits limits_;
   std::uint64_t memory_bytes_ = 0;
   std::uint64_t warm_bytes_ = 0;
+  FileTable::Going going_;
   std::uint64_t emptied_ = 0;
   std::uint64_t last_growth_ = 0;
   absl::flat_hash_map<AccessDomain, Class> classes_;

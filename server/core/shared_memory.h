@@ -19,7 +19,8 @@ enum class Elsewhere : std::uint8_t {
 
 // One allocation from the operating system or a driver: the unit of sharing between processes.
 // Destroying it gives the memory back as soon as no client maps it any more; that may take long,
-// and is done on any thread, without the daemon's lock (Disposal). All else is called under it.
+// and is done on any thread, without the daemon's lock (Garbage), like elsewhere() and revoke()
+// before it. All else is called under it.
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
@@ -33,7 +34,7 @@ class SharedMemory {
   virtual std::byte* data() = 0;
   // Calls it while the daemon can write what it otherwise only reads.
   virtual void change(absl::FunctionRef<void()> change) { change(); }
-  // Who has it open beside the daemon, or mapped. Does not block.
+  // Who has it open beside the daemon, or mapped. Waits for whoever reads the list of all locks.
   virtual Elsewhere elsewhere() const;
   // Nobody may use it any more: destroying it then takes its pages from whoever has kept a
   // descriptor or a mapping, who finds zeros there, in pages of his own. Only where nobody can

@@ -1,6 +1,7 @@
 #include "server/rpc/control_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -76,24 +77,37 @@ grpc::Status ControlService::answer(const absl::Status& status) {
 }
 
 // Memory that is missing is made between two rounds, without the broker's lock. And what finds no
-// room may find it once more of the sessions that have ended is worked off.
+// room may find it once more of the sessions that have ended is worked off, or what has gone has
+// been given back: what a quota refuses waits for the user's own. An attempt may itself have let go
+// of something, in vain, so that only the first one waits for that.
 grpc::Status ControlService::with_memory(const grpc::ServerContext& context, const char* call,
                                          const MemoryCall& fn) {
+  const auto until = std::chrono::steady_clock::now() + kLongestGivingBack;
+  bool has_waited = false;
   std::optional<SegmentPool::Growth> growth;
   for (;;) {
-    bool again = false;
+    Room room = Room::kNone;
+    bool was_going = false;
+    absl::Status refusal;
     std::optional<SegmentPool::Growth> missing;
     const auto round = [&](Broker& broker, Session& session) {
+      was_going = broker.files().going() != 0;
       auto lacks = fn(broker, session);
-      if (!lacks.ok()) {
-        again = makes_room(broker, lacks.status());
-        return again ? absl::OkStatus() : lacks.status();
-      }
-      missing = *std::move(lacks);
-      return absl::OkStatus();
+      refusal = lacks.status();
+      if (lacks.ok()) missing = *std::move(lacks);
+      room = make_room(broker, refusal, uid_);
+      return room == Room::kNone ? refusal : absl::OkStatus();
     };
     grpc::Status status = for_session(context, call, round, growth);
-    if (!status.ok() || (!missing && !again)) return status;
+    if (!status.ok() || (!missing && room == Room::kNone)) return status;
+    if (room == Room::kLater) {
+      const bool is_his_own = wire::code_of(refusal) == wire::ErrorCode::kQuotaExceeded;
+      const bool may_wait =
+          (was_going || !has_waited) && std::chrono::steady_clock::now() < until &&
+          host_.await_given_back(is_his_own ? std::optional(uid_) : std::nullopt, until);
+      if (!may_wait) return answer(refusal);
+      has_waited = true;
+    }
     growth = std::move(missing);
   }
 }
@@ -160,12 +174,16 @@ grpc::Status ControlService::WriteElsewhere(grpc::ServerContext* context,
 
 grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRequest* request,
                                   v1::OpenReply* reply) {
-  return for_session(*context, "Open", [&](Broker& broker, Session& session) {
+  const auto open = [&](Broker& broker, Session& session) -> Lacking {
     auto opened = broker.open(session, request->name(), owner_of(*request), request->subscribe());
     if (!opened.ok()) return opened.status();
     fill(*opened, host_.host_waits_ms(), *reply);
-    return give_back_if_cancelled(*context, broker, session, *opened);
-  });
+    if (auto given = give_back_if_cancelled(*context, broker, session, *opened); !given.ok()) {
+      return given;
+    }
+    return std::nullopt;
+  };
+  return with_memory(*context, "Open", open);
 }
 
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,

@@ -59,10 +59,21 @@ absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request) {
 
 namespace {
 
-bool may_find_room(const Broker& broker, const absl::Status& status) {
+bool is_refusal(const absl::Status& status) {
   const wire::ErrorCode code = wire::code_of(status);
-  return (code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory) &&
-         broker.sessions_are_ending();
+  return code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory;
+}
+
+// Whether it may be otherwise for this uid in a moment.
+bool awaits_files(const Broker& broker, const absl::Status& status, uid_t uid) {
+  const FileTable& files = broker.files();
+  if (!is_refusal(status)) return false;
+  const bool is_his_own = wire::code_of(status) == wire::ErrorCode::kQuotaExceeded;
+  return files.keeps_some_of(uid) || (is_his_own ? files.going_of(uid) : files.going()) != 0;
+}
+
+bool awaits_ends(const Broker& broker, const absl::Status& status) {
+  return is_refusal(status) && broker.sessions_are_ending();
 }
 
 absl::Status no_request(const char* call) {
@@ -86,6 +97,10 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
     uid = session.peer.uid;
     const auto opened = open(broker, session);
     status = opened.status();
+    if (awaits_ends(broker, status) || awaits_files(broker, status, uid)) {
+      status = absl::OkStatus();  // a call can wait for that
+      return;
+    }
     if (!opened.ok() || !*opened) return;
     fill(**opened, host.host_waits_ms(), reply);
     if (reply.ByteSizeLong() > wire::kMaxCallBytes) {
@@ -111,8 +126,9 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
 
 }  // namespace
 
-bool makes_room(Broker& broker, const absl::Status& status) {
-  return may_find_room(broker, status) && broker.work_off_ends();
+Room make_room(Broker& broker, const absl::Status& status, uid_t uid) {
+  if (awaits_ends(broker, status) && broker.work_off_ends()) return Room::kPerhaps;
+  return awaits_files(broker, status, uid) ? Room::kLater : Room::kNone;
 }
 
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId id,
@@ -142,10 +158,7 @@ absl::StatusOr<OpenedArray> create_array(ServiceHost& host, wire::SessionId id,
                           Session& session) -> absl::StatusOr<std::optional<Broker::Opened>> {
     if (!broker.has_device(creating->spec.device)) return std::nullopt;
     auto creation = creating->in(broker, session);
-    if (!creation.ok()) {
-      if (may_find_room(broker, creation.status())) return std::nullopt;
-      return creation.status();
-    }
+    if (!creation.ok()) return creation.status();
     if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return std::move(*opened);
     // Memory is not made on this thread.
     const auto& growth = std::get<SegmentPool::Growth>(*creation);

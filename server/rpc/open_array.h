@@ -41,9 +41,14 @@ struct Creating {
 };
 absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request);
 
-// What sessions that have ended still have may be what an array finds no room for: true if there
-// may be room now.
-bool makes_room(Broker& broker, const absl::Status& status);
+// What an array finds no room for may be what sessions that have ended still have, or what has gone
+// and has not been given back, or was kept when somebody last looked.
+enum class Room : std::uint8_t {
+  kNone,
+  kPerhaps,  // now
+  kLater,    // once that has been given back
+};
+Room make_room(Broker& broker, const absl::Status& status, uid_t uid);
 
 // The calls Open and Create, as SessionHost has them. The request is not trusted.
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId session,

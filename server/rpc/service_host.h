@@ -2,8 +2,12 @@
 // by FakeServiceHost; called by ControlService and AdminService on gRPC's threads.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +19,9 @@
 #include "wire/ids.h"
 
 namespace memlease::server {
+
+// How long a call waits for memory that has gone to be given back.
+constexpr std::chrono::seconds kLongestGivingBack{10};
 
 struct DaemonFacts {
   std::string version;
@@ -38,6 +45,10 @@ class ServiceHost {
   // what fn leaves unused beyond warm_bytes goes back. Not called if there is no memory.
   virtual absl::Status grow(const SegmentPool::Growth& growth,
                             const std::function<void(Broker&)>& fn) = 0;
+  // Blocks until what the core has let go of has been given back, or is known to be kept: on the
+  // account that pays for this uid, or all. False if that takes longer.
+  virtual bool await_given_back(std::optional<uid_t> uid,
+                                std::chrono::steady_clock::time_point until) = 0;
   virtual HistoryWaits& history_waits() = 0;
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;

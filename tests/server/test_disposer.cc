@@ -1,7 +1,10 @@
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "server/disposer.h"
@@ -9,49 +12,107 @@
 namespace memlease::server {
 namespace {
 
-// Its end calls this.
-template <typename Function>
-std::shared_ptr<const void> ending_with(Function function) {
-  return {nullptr, [function = std::move(function)](const void*) { function(); }};
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+class Trash final : public Garbage {
+ public:
+  explicit Trash(std::function<bool()> go, std::function<void(bool)> settle = {})
+      : go_(std::move(go)), settle_(std::move(settle)) {}
+  bool go() override { return go_(); }
+  void settle(bool has_gone) override {
+    if (settle_) settle_(has_gone);
+  }
+
+ private:
+  const std::function<bool()> go_;
+  const std::function<void(bool)> settle_;
+};
+
+std::shared_ptr<Garbage> trash(std::function<void()> go) {
+  return std::make_shared<Trash>([go = std::move(go)] {
+    go();
+    return true;
+  });
 }
 
-TEST(Disposer, DestroysAllBeforeItEnds) {
-  std::atomic<int> destroyed = 0;
+constexpr auto kSettle = [](const std::function<void()>& settle) { settle(); };
+
+steady_clock::time_point in(milliseconds time) { return steady_clock::now() + time; }
+
+TEST(Disposer, TriesAllBeforeItEnds) {
+  std::atomic<int> gone = 0;
   {
-    Disposer disposer;
+    Disposer disposer(kSettle);
     for (int i = 0; i < 1000; ++i) {
-      disposer.dispose(static_cast<uid_t>(i % 7), ending_with([&] { ++destroyed; }));
+      disposer.dispose(static_cast<uid_t>(i % 7), trash([&] { ++gone; }));
     }
   }
-  EXPECT_EQ(destroyed, 1000);
+  EXPECT_EQ(gone, 1000);
 }
 
 TEST(Disposer, NobodyWaitsForAnothersMemory) {
   std::promise<void> go_on;
   std::promise<void> slow_is_on;
   std::promise<void> other_is_done;
-  Disposer disposer;
-  disposer.dispose(1, ending_with([&] {
+  Disposer disposer(kSettle);
+  disposer.dispose(1, trash([&] {
                      slow_is_on.set_value();
                      go_on.get_future().wait();
                    }));
   slow_is_on.get_future().wait();
-  disposer.dispose(1, ending_with([] {}));  // waits for the first one, and we do not
-  disposer.dispose(2, ending_with([&] { other_is_done.set_value(); }));
+  disposer.dispose(1, trash([] {}));  // waits for the first one, and we do not
+  disposer.dispose(2, trash([&] { other_is_done.set_value(); }));
   other_is_done.get_future().wait();
   go_on.set_value();
 }
 
 TEST(Disposer, WhoAsksForMoreWaitsForHisOwn) {
-  using std::chrono::milliseconds;
   std::promise<void> go_on;
-  Disposer disposer;
-  EXPECT_TRUE(disposer.await(1, milliseconds(0)));
-  disposer.dispose(1, ending_with([&] { go_on.get_future().wait(); }));
-  EXPECT_FALSE(disposer.await(1, milliseconds(1)));
-  EXPECT_TRUE(disposer.await(2, milliseconds(0)));
+  Disposer disposer(kSettle);
+  EXPECT_TRUE(disposer.await(1, in(milliseconds(0))));
+  disposer.dispose(1, trash([&] { go_on.get_future().wait(); }));
+  EXPECT_FALSE(disposer.await(1, in(milliseconds(1))));
+  EXPECT_FALSE(disposer.await({}, in(milliseconds(1))));
+  EXPECT_TRUE(disposer.await(2, in(milliseconds(0))));
   go_on.set_value();
-  EXPECT_TRUE(disposer.await(1, std::chrono::seconds(20)));
+  EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
+  EXPECT_TRUE(disposer.await({}, in(std::chrono::seconds(20))));
+}
+
+TEST(Disposer, EverybodyWaitsForWhatIsNobodys) {
+  std::promise<void> go_on;
+  Disposer disposer(kSettle);
+  disposer.dispose(Disposer::kNobodysUid, trash([&] { go_on.get_future().wait(); }));
+  EXPECT_FALSE(disposer.await(1, in(milliseconds(1))));
+  go_on.set_value();
+}
+
+// However many one user keeps, another's go at once.
+TEST(Disposer, WhatIsKeptGoesWhenItCan) {
+  std::atomic<bool> is_open = true;
+  std::atomic<int> kept = 0;
+  std::atomic<int> gone = 0;
+  Disposer disposer(kSettle);
+  const auto settle = [&](bool has_gone) { has_gone ? ++gone : ++kept; };
+  for (int i = 0; i < 300; ++i) {
+    disposer.dispose(1, std::make_shared<Trash>([&] { return !is_open; }, settle));
+  }
+  EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
+  EXPECT_GE(kept, 300);
+  EXPECT_EQ(gone, 0);
+  std::promise<void> other;
+  disposer.dispose(2, trash([&] { other.set_value(); }));
+  other.get_future().wait();
+  is_open = false;
+  while (gone < 300) EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
+  EXPECT_TRUE(disposer.await({}, in(std::chrono::seconds(20))));
+}
+
+TEST(Disposer, EndsWithWhatIsKept) {
+  Disposer disposer(kSettle);
+  disposer.dispose(1, std::make_shared<Trash>([] { return false; }));
+  EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
 }
 
 }  // namespace

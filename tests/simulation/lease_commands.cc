@@ -53,10 +53,8 @@ bool may_begin(const OpenedArray& array) { return array.writer && !array.write &
 bool subscribe(World& world, Process& process, OpenedArray& array) {
   if (array.reader) return true;
   if (!process.connected) return false;
-  auto subscribed = world.broker.subscribe(world.session_of(process), array.id);
-  while (!subscribed.ok() && world.makes_room(subscribed.status())) {
-    subscribed = world.broker.subscribe(world.session_of(process), array.id);
-  }
+  const auto subscribed =
+      world.with_room([&] { return world.broker.subscribe(world.session_of(process), array.id); });
   if (!subscribed.ok()) return false;
   std::byte* const row = process.own_row(subscribed->row);
   if (row == nullptr) return false;
@@ -106,10 +104,8 @@ void release(World& world, const Command& command) {
 // One question. What is offered is copied at once, and confirmed later.
 std::optional<WriterAnswer::State> ask(World& world, Process& process, OpenedArray& array) {
   if (!process.connected || array.write) return std::nullopt;
-  auto answer = world.broker.acquire_writer(world.session_of(process), array.id);
-  while (!answer.ok() && world.makes_room(answer.status())) {
-    answer = world.broker.acquire_writer(world.session_of(process), array.id);
-  }
+  const auto answer = world.with_room(
+      [&] { return world.broker.acquire_writer(world.session_of(process), array.id); });
   if (!answer.ok()) return std::nullopt;
   if (answer->turn.at.file != wire::FileId{0}) world.books.name_board = true;
   const server::Array& asked = *world.array(array.id);

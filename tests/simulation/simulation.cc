@@ -20,13 +20,13 @@ std::optional<Failure> run(const Setup& setup, std::span<const Command> commands
   try {
     for (const Command& command : commands) {
       all_kinds()[command.kind].run(world, command);
-      world.end_step();
+      world.give_back();
       invariants.check(world);
       if (on_step) on_step(command, digest_of(world));
       ++step;
     }
     world.finish();
-    world.end_step();
+    world.give_back();
     Invariants::check_end(world);
   } catch (const Violation& violation) {
     return Failure{violation.what(), step};

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "tests/simulation/violation.h"
+#include "tests/support/let_go.h"
 #include "wire/error.h"
 
 namespace memlease::simulation {
@@ -28,8 +29,10 @@ World::World(const Setup& start, Lie planted)
   broker.add_device(gpu, setup.gpu_limits);
 }
 
-void World::end_step() {
-  if (lie != Lie::kKeepsGarbage) garbage.clear();
+bool World::give_back() {
+  if (lie == Lie::kKeepsGarbage) return false;
+  testing::let_go(garbage);
+  return true;
 }
 
 void World::finish() {
@@ -91,24 +94,21 @@ server::Session& World::session_of(const Process& process) const {
 
 // ---- Calls.
 
-// As ControlService: more of the sessions that have ended is worked off first.
-bool World::makes_room(const absl::Status& status) {
+bool World::makes_room(const absl::Status& status, bool& may_wait) {
   const ErrorCode code = wire::code_of(status);
-  return (code == ErrorCode::kQuotaExceeded || code == ErrorCode::kOutOfMemory) &&
-         broker.work_off_ends();
+  if (code != ErrorCode::kQuotaExceeded && code != ErrorCode::kOutOfMemory) return false;
+  if (broker.work_off_ends()) return true;
+  return std::exchange(may_wait, false) && broker.files().going() != 0 && give_back();
 }
 
-bool World::round(const Request& request) {
+bool World::round(Request request) {
   Process* const process = process_of(request.session);
   if (process == nullptr || !process->connected) return false;
-  for (;;) {
-    auto lacks = request.call(*process, session_of(*process));
-    if (lacks.ok() && *lacks) {
-      waiting.push_back({request, **lacks});
-      return true;
-    }
-    if (lacks.ok() || !makes_room(lacks.status())) return false;
-  }
+  const auto lacks =
+      with_room([&] { return request.call(*process, session_of(*process)); }, request.may_wait);
+  if (!lacks.ok() || !*lacks) return false;
+  waiting.push_back({request, **lacks});
+  return true;
 }
 
 void World::ask(const Request& request, bool at_once) {
@@ -128,7 +128,9 @@ void World::grow(std::size_t number) {
                    : gpu.create_segment(growth.size_bytes);
   };
   auto made = make();
-  while (!made.ok() && broker.work_off_ends()) made = make();
+  while (!made.ok() && (broker.work_off_ends() || (broker.files().going() != 0 && give_back()))) {
+    made = make();
+  }
   if (made.ok() && on_host) memory.last_segment().domain = growth.domain;
   if (broker.add_memory(growth, std::move(made)).ok()) round(call.request);
   broker.return_surplus(growth.device);

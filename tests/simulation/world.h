@@ -53,6 +53,7 @@ struct Request {
   Charged charged;
   using Lacking = absl::StatusOr<std::optional<server::SegmentPool::Growth>>;
   std::function<Lacking(Process&, server::Session&)> call;
+  bool may_wait = true;  // for what has gone to be given back
 };
 
 // What stands in a slot.
@@ -93,8 +94,9 @@ class World {
  public:
   World(const Setup& start, Lie planted);
 
-  // What the core disposed of in a step goes at its end.
-  void end_step();
+  // What the core has disposed of goes at the end of a step, or where a call waits for it. False:
+  // it cannot.
+  bool give_back();
   // Everybody exits, and all is withdrawn.
   void finish();
 
@@ -120,7 +122,20 @@ class World {
   // What was written in the slot is on its way there, until the GPU goes on.
   void record_pending(wire::ArrayId id, std::uint32_t slot);
   void let_gpu_go_on();
-  bool makes_room(const absl::Status& status);
+  // As ControlService: more of the sessions that have ended is worked off first, and what has gone
+  // is given back, once, as an attempt itself may let go of something.
+  template <typename Call>
+  auto with_room(const Call& call) {
+    bool may_wait = true;
+    return with_room(call, may_wait);
+  }
+  template <typename Call>
+  auto with_room(const Call& call, bool& may_wait) {
+    for (;;) {
+      auto answer = call();
+      if (answer.ok() || !makes_room(answer.status(), may_wait)) return answer;
+    }
+  }
 
   // ---- What must be so.
   bool visible(const server::PeerIdentity& viewer, const server::Array& array) const;
@@ -138,7 +153,7 @@ class World {
   PlainMemory memory;
   testing::FakeClock clock;
   testing::FakeGpu gpu{kGpu};
-  std::vector<std::shared_ptr<const void>> garbage;
+  std::vector<std::shared_ptr<server::Garbage>> garbage;
   bool has_memory = true;  // for the core itself
   Setup setup;             // as it holds now
   server::Broker broker;
@@ -152,8 +167,9 @@ class World {
   pid_t last_pid = 100;
 
  private:
+  bool makes_room(const absl::Status& status, bool& may_wait);
   // True if the call waits for memory now, as the last one.
-  bool round(const Request& request);
+  bool round(Request request);
 
   std::uint8_t last_random_ = 0;
 };

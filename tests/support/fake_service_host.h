@@ -3,8 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +57,13 @@ class FakeServiceHost final : public server::ServiceHost {
     });
     return status;
   }
+  bool await_given_back(std::optional<uid_t> /*uid*/,
+                        std::chrono::steady_clock::time_point /*until*/) override {
+    const std::lock_guard lock(mutex_);
+    ++awaited;
+    world.try_garbage();
+    return true;
+  }
   server::HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override {
     evicted.push_back(session);
@@ -74,7 +83,8 @@ class FakeServiceHost final : public server::ServiceHost {
   BrokerWorld world;
   std::vector<std::string> prepared;
   int grown = 0;
-  int turns = 0;  // in which somebody had the core
+  int awaited = 0;  // times that somebody waited for what had gone
+  int turns = 0;    // in which somebody had the core
   std::vector<wire::SessionId> evicted;
   server::CallErrors errors;
 

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/core/array_collector.h"
 #include "server/core/name_pattern.h"
+#include "tests/support/let_go.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -301,9 +302,9 @@ class LocalDaemon::Files : public internal::FileSource {
 
 LocalDaemon::LocalDaemon()
     : importer("GPU-1", gates),
-      broker_(
-          {memory_, memory_, clock_, [](auto bytes) { std::fill(bytes.begin(), bytes.end(), 1); }},
-          {}) {
+      broker_({memory_, memory_, clock_,
+               [](auto bytes) { std::fill(bytes.begin(), bytes.end(), 1); }, let_go_once},
+              {}) {
   assert(the_daemon == nullptr);
   the_daemon = this;
   broker_.add_device(gpu_, {});

@@ -15,6 +15,7 @@
 #include "server/core/broker.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_memory.h"
+#include "tests/support/let_go.h"
 #include "wire/session_pages.h"
 
 namespace memlease::testing {
@@ -154,9 +155,11 @@ class BrokerWorld {
 
   FakeMemory memory;
   FakeClock clock;
-  // What the broker disposes of is destroyed at once, or kept for the test to look at.
+  // What the broker disposes of goes at once, or is kept for the test to look at.
   bool keeps_garbage = false;
-  std::vector<std::shared_ptr<const void>> garbage;
+  std::vector<std::shared_ptr<server::Garbage>> garbage;
+  // Tries what could not go at once.
+  void try_garbage() { let_go(garbage); }
   server::Broker broker;
 
  private:
@@ -178,8 +181,9 @@ class BrokerWorld {
     }
     return static_cast<std::byte*>(found->second.data) + at.unit * wire::kRowUnitBytes;
   }
-  void dispose(std::shared_ptr<const void> unused) {
-    if (keeps_garbage) garbage.push_back(std::move(unused));
+  void dispose(std::shared_ptr<server::Garbage> unused) {
+    garbage.push_back(std::move(unused));
+    if (!keeps_garbage) try_garbage();
   }
   void fill(std::span<std::uint8_t> bytes) {
     for (std::uint8_t& byte : bytes) byte = ++last_random_;

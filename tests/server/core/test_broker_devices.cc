@@ -374,7 +374,7 @@ class BrokerGarbage : public BrokerDevices {
   // That calls of the broker have let go of this many segments, but destroyed nothing.
   void expect_disposed(int segments) {
     EXPECT_EQ(gpu.segments, segments);
-    world.garbage.clear();
+    world.try_garbage();
     EXPECT_EQ(gpu.segments, 0);
   }
   Broker::Subscribed subscribe(Session& session, wire::ArrayId id) {

@@ -8,6 +8,7 @@
 #include "server/core/broker.h"
 #include "server/core/file_table.h"
 #include "tests/server/core/broker_world.h"
+#include "tests/support/let_go.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -27,7 +28,13 @@ constexpr std::uint32_t kNumbers = 64;
 struct Table {
   FakeMemory memory;
   Quota quota{{}};
-  FileTable files{quota, {}, kNumbers};
+  std::vector<std::shared_ptr<Garbage>> heap;  // that could not go
+  FileTable files{quota,
+                  [this](uid_t, std::shared_ptr<Garbage> garbage) {
+                    heap.push_back(std::move(garbage));
+                    testing::let_go(heap);
+                  },
+                  kNumbers};
 
   absl::StatusOr<FileId> add(uid_t uid = 1000) {
     auto pages = memory.create_pages(4096, true);
@@ -247,38 +254,47 @@ TEST(RemovedFiles, StayAndAreChargedWhileSomebodyCanWriteThem) {
   EXPECT_EQ(before.page_bytes, 4096U);
   table.files.remove(id);
   EXPECT_EQ(table.files.find(id), nullptr);
-  table.files.look_at_kept();
-  EXPECT_EQ(table.files.kept_files(), 1U);
+  testing::let_go(table.heap);
+  EXPECT_EQ(table.heap.size(), 1U);
   EXPECT_EQ(table.quota.used_by(1000), before);
   EXPECT_GT(blocks_of(*writer), 0U);
   writer->reset();
-  table.files.look_at_kept();
-  EXPECT_EQ(table.files.kept_files(), 0U);
+  testing::let_go(table.heap);
+  EXPECT_TRUE(table.heap.empty());
   EXPECT_EQ(table.quota.used_by(1000), Usage{});
   EXPECT_EQ(blocks_of(*reader), 0U);
   EXPECT_EQ(table.memory.live().files, 0U);
 }
 
-// However many one user keeps, another's go in the first turn.
-TEST(RemovedFiles, OfOneUserDoNotWaitForThoseOfAnother) {
-  Table table;
-  std::vector<wire::UniqueFd> kept;
-  const auto keep = [&](uid_t uid) {
-    const FileId id = table.added(uid);
-    auto writer = table.files.find(id)->memory->export_fd(true);
-    ASSERT_TRUE(writer.ok());
-    kept.push_back(*std::move(writer));
-    table.files.remove(id);
+// Who finds no room waits for what is on its way, and not for what is kept.
+TEST(RemovedFiles, AreChargedUntilTheyAreKnownToHaveGone) {
+  FakeMemory memory;
+  Quota quota{{}};
+  std::vector<std::shared_ptr<Garbage>> heap;
+  FileTable files{quota, [&](uid_t uid, std::shared_ptr<Garbage> garbage) {
+                    EXPECT_EQ(uid, 1000U);
+                    heap.push_back(std::move(garbage));
+                  }};
+  const auto add = [&] {
+    auto pages = memory.create_pages(4096, true);
+    return files.add({std::move(*pages), wire::FileKind::kBoard, {1000, 1000, 0600}, {}}, 1000)
+        .value();
   };
-  for (int i = 0; i < 600; ++i) keep(1000);
-  keep(1001);
-  kept.pop_back();
-  table.files.look_at_kept();
-  EXPECT_EQ(table.quota.used_by(1001), Usage{});
-  kept.clear();
-  for (int turn = 0; turn < 100; ++turn) table.files.look_at_kept();
-  EXPECT_EQ(table.files.kept_files(), 0U);
-  EXPECT_EQ(table.quota.used_by(1000), Usage{});
+  const FileId kept = add();
+  auto writer = files.find(kept)->memory->export_fd(true);
+  files.remove(kept);
+  files.remove(add());
+  EXPECT_EQ(files.going_of(1000), 2U);
+  EXPECT_EQ(files.going_of(1001), 0U);
+  EXPECT_EQ(quota.used_by(1000).descriptors, 2U);
+  testing::let_go(heap);
+  EXPECT_EQ(files.going(), 0U);
+  EXPECT_EQ(files.going_of(1000), 0U);
+  EXPECT_EQ(quota.used_by(1000).descriptors, 1U);
+  writer->reset();
+  testing::let_go(heap);
+  EXPECT_EQ(files.going(), 0U);
+  EXPECT_EQ(quota.used_by(1000), Usage{});
 }
 
 TEST(RemovedFiles, ADaemonThatEndsLeavesToItsClientsWhatTheyHaveOpen) {

@@ -67,9 +67,7 @@ TEST(LateWakes, LeaveTheRestOfACrowdToWhoeverHasTime) {
   }
   EXPECT_EQ(crowded, LateWakes::Words{&word});
   EXPECT_EQ(sleepers_on(word), 1);
-  {
-    const CrowdedWakes rest(std::move(crowded), {});
-  }
+  wake_crowds(crowded);
   for (std::thread& sleeper : sleepers) sleeper.join();
 }
 

@@ -9,6 +9,7 @@
 #include "rapidcheck/gtest.h"
 #include "server/core/segment_pool.h"
 #include "tests/support/fake_memory.h"
+#include "tests/support/let_go.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -43,9 +44,39 @@ struct Pool {
   FakeMemory memory;
   Payers payers;
   Quota quota{{}, "quota_", "host", [this](uid_t uid) { return payers.of(uid); }};
-  FileTable files{quota};
+  bool keeps_garbage = false;
+  std::vector<std::shared_ptr<Garbage>> heap;
+  FileTable files{quota, [this](uid_t, std::shared_ptr<Garbage> garbage) {
+                    heap.push_back(std::move(garbage));
+                    if (!keeps_garbage) testing::let_go(heap);
+                  }};
   SegmentPool segments;
 };
+
+// One warm segment is enough: that it has gone is worth waiting for.
+TEST(SegmentPool, WhatIsOnItsWayStaysChargedAndNoMoreIsGivenBackForIt) {
+  Usage limits;
+  limits.segment_bytes = 16 * kMiB;
+  Pool pool({16 * kMiB, 64 * kMiB});
+  pool.quota.set_limits(limits);
+  std::vector<FileRange> places;
+  for (int i = 0; i < 4; ++i) places.push_back(pool.must(kMine, 4 * kMiB));
+  for (const FileRange& at : places) pool.segments.free(kMine, at, 4 * kMiB);
+  EXPECT_EQ(pool.segments.warm_bytes(), 16 * kMiB);
+  pool.keeps_garbage = true;
+  EXPECT_FALSE(pool.segments.reserve(kShared, 3 * kMiB, 1).ok());
+  EXPECT_EQ(pool.segments.warm_bytes(), 12 * kMiB);
+  EXPECT_EQ(pool.segments.kept_bytes(), 4 * kMiB);
+  EXPECT_EQ(pool.segments.memory_bytes(), 16 * kMiB);
+  EXPECT_EQ(pool.files.going_of(1000), 1U);
+  EXPECT_FALSE(pool.segments.reserve(kShared, 3 * kMiB, 1).ok());
+  EXPECT_EQ(pool.segments.warm_bytes(), 12 * kMiB);
+  EXPECT_EQ(code_of(pool.segments.reserve(kOther, 3 * kMiB, 1).status()), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(pool.segments.warm_bytes(), 12 * kMiB);
+  testing::let_go(pool.heap);
+  EXPECT_EQ(pool.segments.memory_bytes(), 12 * kMiB);
+  EXPECT_TRUE(pool.segments.reserve(kShared, 3 * kMiB, 1).ok());
+}
 
 TEST(SegmentPool, SmallArraysShareASegment) {
   Pool pool({0, 0});
@@ -328,7 +359,8 @@ TEST(SegmentPool, WhatSomebodyCanStillWriteCountsUntilHeCannot) {
     EXPECT_THAT(wire::message_of(status), HasSubstr("20971520 of them of arrays that have gone"));
   }
   writer->reset();
-  const FileRange again = pool.must(kMine, 20 * kMiB);  // looks at its own
+  testing::let_go(pool.heap);
+  const FileRange again = pool.must(kMine, 20 * kMiB);
   EXPECT_EQ(pool.segments.memory_bytes(), 20 * kMiB);
   EXPECT_EQ(pool.quota.used_by(1000).segment_bytes, 20 * kMiB);
   pool.segments.free(kMine, again, 20 * kMiB);

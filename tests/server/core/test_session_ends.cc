@@ -257,7 +257,8 @@ TEST_F(SessionEndsTest, ACoreThatEndsInTheMiddleReturnsEverything) {
   FakeMemory memory;
   testing::FakeClock clock;
   {
-    Broker broker({memory, memory, clock, [](auto) {}}, testing::limits_of_slices(1));
+    Broker broker({memory, memory, clock, [](auto) {}, testing::let_go_once},
+                  testing::limits_of_slices(1));
     auto opened = broker.open_session(peer_of(1000));
     ASSERT_TRUE(opened.ok());
     Session& session = *broker.sessions().find(opened->session);

@@ -141,6 +141,25 @@ TEST_F(Services, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
   EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
 }
 
+TEST_F(Services, ACreationWaitsUntilWhatHasGoneIsGivenBack) {
+  server::Broker::Limits limits;
+  limits.memory.memory_bytes = host.world.memory.segment_sizes().first;
+  host.world.broker.set_limits(limits, {});
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  const wire::ArrayId id{user.opened.array_id()};
+  const auto segment = host.world.broker.catalog().find(id)->slots[0].file;
+  auto writer = host.world.broker.fetch_file(session.id, segment, true);
+  ASSERT_TRUE(writer.ok() && writer->writable);
+  host.world.keeps_garbage = true;
+  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
+  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OutOfMemory");
+  EXPECT_EQ(host.awaited, 1);
+  writer->fd.reset();
+  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OK");
+  EXPECT_EQ(host.awaited, 2) << "whether what was kept is so still";
+}
+
 // Whose rows' descriptors are what the caller lacks.
 TEST_F(Services, ASubscriptionAndAWriterTakeWhatSessionsThatHaveEndedStillHave) {
   ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
