@@ -17,10 +17,10 @@
 #include "server/report/status_line.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
+#include "server/rpc/user_host.h"
 #include "server/system.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
-#include "wire/memory_ceiling.h"
 #include "wire/place.h"
 #include "wire/session_pages.h"
 
@@ -79,7 +79,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       clock_(std::make_unique<SystemClock>()),
       host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
                                                          : MemfdDeviceBackend::HugePages::kNever,
-                   [] { return wire::memory_room(::getpid()); }),
+                   memory_room),
       config_(config),
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),
@@ -94,6 +94,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
 Daemon::~Daemon() {
   metrics_endpoint_.reset();
   history_waits_.end_all(shutting_down());
+  disposer_.refuse_waits();
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
   disposer_.end();
@@ -118,8 +119,9 @@ absl::Status Daemon::listen(const Config& config) {
   if (!control.ok()) return control.status();
   const auto services_of = [this](uid_t uid) {
     GrpcServices services;
-    services.all.push_back(std::make_unique<ControlService>(*this, uid));
-    auto admin = std::make_unique<AdminService>(*this, uid);
+    services.host = std::make_unique<UserHost>(*this);
+    services.all.push_back(std::make_unique<ControlService>(*services.host, uid));
+    auto admin = std::make_unique<AdminService>(*services.host, uid);
     services.expect_calls = [&admin = *admin](CallQueue& queue) { admin.expect_calls(queue); };
     services.all.push_back(std::move(admin));
     return services;
@@ -248,19 +250,20 @@ DeviceBackend& Daemon::backend(const std::string& device) {
 }
 
 // Sessions that have ended may still have it, and what has gone may not have been given back.
-absl::Status Daemon::grow(const SegmentPool::Growth& growth,
+absl::Status Daemon::grow(const SegmentPool::Growth& growth, SteadyClock::time_point until,
                           const std::function<void(Broker&)>& fn) {
-  const auto until = SteadyClock::now() + kLongestGivingBack;
   auto memory = backend(growth.device).create_segment(growth.size_bytes);
-  while (!memory.ok()) {
+  for (int waits = 0; !memory.ok();) {
     bool more = false;
     bool going = false;
     with_broker([&](Broker& broker) {
       more = broker.work_off_ends();
       going = broker.files().going() != 0;
     });
-    const bool may_wait = going && SteadyClock::now() < until;
-    if (!more && !(may_wait && await_given_back({}, until))) break;
+    if (!more) {
+      if (!going || waits++ == kMostWaits || SteadyClock::now() >= until) break;
+      disposer_.await({}, until);
+    }
     memory = backend(growth.device).create_segment(growth.size_bytes);
   }
   absl::Status status;
@@ -272,8 +275,8 @@ absl::Status Daemon::grow(const SegmentPool::Growth& growth,
   return status;
 }
 
-bool Daemon::await_given_back(std::optional<uid_t> payer, SteadyClock::time_point until) {
-  return disposer_.await(payer ? std::optional(payer_of()(*payer)) : std::nullopt, until);
+void Daemon::await_given_back(std::optional<uid_t> uid, SteadyClock::time_point until) {
+  disposer_.await(uid ? std::optional(payer_of()(*uid)) : std::nullopt, until);
 }
 
 absl::Status Daemon::evict(wire::SessionId session) {

@@ -85,10 +85,10 @@ class Daemon final : public SessionHost, public ServiceHost {
   // ServiceHost, on any thread.
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
-  absl::Status grow(const SegmentPool::Growth& growth,
+  absl::Status grow(const SegmentPool::Growth& growth, std::chrono::steady_clock::time_point until,
                     const std::function<void(Broker&)>& fn) override;
   HistoryWaits& history_waits() override { return history_waits_; }
-  bool await_given_back(std::optional<uid_t> payer,
+  void await_given_back(std::optional<uid_t> uid,
                         std::chrono::steady_clock::time_point until) override;
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;

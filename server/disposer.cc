@@ -4,7 +4,8 @@
 #include <exception>
 #include <iterator>
 #include <thread>
-#include <utility>
+
+#include "server/system.h"
 
 namespace memlease::server {
 namespace {
@@ -12,42 +13,87 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kFirstPause{10};
-constexpr milliseconds kLastPause{1000};
-constexpr int kPausePerWork = 50;           // times as long as it took
-constexpr std::size_t kLooksPerRound = 64;  // at what could not go before
+constexpr steady_clock::duration kFirstPause = milliseconds(10);
+constexpr steady_clock::duration kLastPause = milliseconds(1000);
+constexpr int kPausePerWork = 50;  // times as long as it took
+// A third of a millisecond, where nobody makes it long.
+constexpr std::size_t kTriesPerRound = 64;
+
+template <typename Queue, typename Heap>
+void take(Queue& queue, Heap& heap) {
+  const std::size_t most = heap.size() + kTriesPerRound;
+  for (; heap.size() < most && !queue.empty(); queue.pop_front()) {
+    heap.push_back(std::move(queue.front()));
+  }
+}
 
 }  // namespace
+
+void Disposer::dispose(uid_t uid, std::shared_ptr<Garbage> garbage) {
+  const wire::MutexLock lock(mutex_);
+  const auto [at, is_new] = payers_.try_emplace(uid);
+  Payer& payer = at->second;
+  if (is_new) payer.number = ++last_number_;
+  payer.fresh.push_back(std::move(garbage));
+  ++payer.given;
+  payer.news.notify_all();
+  begin_threads();
+}
+
+void Disposer::begin_threads() {
+  for (auto& [uid, payer] : payers_) {
+    if (payer.has_thread) continue;
+    try {
+      std::thread([this, uid = uid] { run(uid); }).detach();
+      payer.has_thread = true;
+    } catch (const std::exception&) {  // there is none, or no memory for one
+      return;
+    }
+  }
+}
 
 void Disposer::end() {
   const wire::MutexLock lock(mutex_);
   is_ending_ = true;
+  begin_threads();
   for (auto& [uid, payer] : payers_) payer.news.notify_all();
   const auto has_thread = [](const auto& of_uid) { return of_uid.second.has_thread; };
   while (std::ranges::any_of(payers_, has_thread)) done_.wait(mutex_);
 }
 
-void Disposer::dispose(uid_t uid, std::shared_ptr<Garbage> garbage) {
-  wire::MutexLock lock(mutex_);
-  Payer& payer = payers_[uid];
-  payer.fresh.push_back(std::move(garbage));
-  payer.news.notify_all();
-  if (!has_thread(uid, payer)) round(payer, lock);
+void Disposer::refuse_waits() {
+  const wire::MutexLock lock(mutex_);
+  refuses_waits_ = true;
+  done_.notify_all();
 }
 
-bool Disposer::has_thread(uid_t uid, Payer& payer) {
-  if (payer.has_thread) return true;
-  try {
-    std::thread([this, uid] { run(uid); }).detach();
-    payer.has_thread = true;
-  } catch (const std::exception&) {  // there is none, or no memory for one
+void Disposer::await(std::optional<uid_t> whose, TimePoint until) {
+  const wire::MutexLock lock(mutex_);
+  begin_threads();
+  std::map<uid_t, Goal> goals;
+  for (auto& [uid, payer] : payers_) {
+    if ((whose && uid != *whose && uid != kNobodysUid) || !payer.has_thread) continue;
+    payer.is_asked = !payer.kept.empty();
+    payer.news.notify_all();
+    goals[uid] = {payer.number, payer.given, payer.looks + (payer.is_asked ? 1 : 0)};
   }
-  return payer.has_thread;
+  const auto is_reached = [&](const auto& goal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = payers_.find(goal.first);
+    if (found == payers_.end() || found->second.number != goal.second.number) return true;
+    return found->second.tried >= goal.second.tried && found->second.looks >= goal.second.looks;
+  };
+  while (!refuses_waits_ && !std::ranges::all_of(goals, is_reached)) {
+    if (done_.wait_until(mutex_, until) == std::cv_status::timeout) return;
+  }
 }
 
 void Disposer::run(uid_t uid) {
   wire::MutexLock lock(mutex_);
   Payer& payer = payers_.at(uid);
+  while (has_work(payer)) round(payer, lock);
+  lock.unlock();
+  give_back_heap();
+  lock.lock();
   while (has_work(payer)) round(payer, lock);
   payers_.erase(uid);
   done_.notify_all();
@@ -63,16 +109,42 @@ bool Disposer::has_work(Payer& payer) {
 }
 
 void Disposer::round(Payer& payer, wire::MutexLock& lock) {
-  ++payer.rounds_begun;
-  Heap heap = std::exchange(payer.fresh, {});
-  const auto before = steady_clock::now();
-  if (std::exchange(payer.is_asked, false) || before >= payer.next_look) {
-    const std::size_t most = heap.size() + kLooksPerRound;
-    for (; heap.size() < most && !payer.kept.empty(); payer.kept.pop_front()) {
-      heap.push_back(std::move(payer.kept.front()));
-    }
+  Heap fresh;
+  take(payer.fresh, fresh);
+  const std::size_t tried = fresh.size();
+  Heap again;
+  const auto begin = steady_clock::now();
+  const bool looks = !payer.kept.empty() && (payer.is_asked || begin >= payer.next_look);
+  if (looks) {
+    payer.is_asked = false;
+    take(payer.kept, again);
   }
+  const std::size_t looked = again.size();
   lock.unlock();
+  fresh = try_to_go(std::move(fresh));
+  const auto before_looks = steady_clock::now();
+  again = try_to_go(std::move(again));
+  const auto now = steady_clock::now();
+  lock.lock();
+  if (payer.kept.empty() && again.empty()) {
+    payer.pause = {};
+    payer.next_look = now + kFirstPause;
+  }
+  if (looks) {
+    const bool some_went = again.size() != looked;
+    payer.pause = some_went ? kFirstPause : std::clamp(2 * payer.pause, kFirstPause, kLastPause);
+    const auto rest = std::min(kPausePerWork * (now - before_looks), kLastPause);
+    payer.next_look = now + std::max(payer.pause, rest);
+    ++payer.looks;
+  }
+  std::ranges::move(again, std::back_inserter(payer.kept));
+  std::ranges::move(fresh, std::back_inserter(payer.kept));
+  payer.tried += tried;
+  done_.notify_all();
+}
+
+Disposer::Heap Disposer::try_to_go(Heap heap) const {
+  if (heap.empty()) return heap;
   std::vector<bool> has_gone;
   for (const auto& garbage : heap) has_gone.push_back(garbage->go());
   in_core_([&] {
@@ -82,35 +154,7 @@ void Disposer::round(Payer& payer, wire::MutexLock& lock) {
   for (std::size_t i = 0; i < heap.size(); ++i) {
     if (!has_gone[i]) stayed.push_back(std::move(heap[i]));
   }
-  const bool some_went = stayed.size() != heap.size();
-  heap.clear();
-  const auto now = steady_clock::now();
-  const auto took = std::chrono::duration_cast<milliseconds>(now - before);
-  lock.lock();
-  std::ranges::move(stayed, std::back_inserter(payer.kept));
-  payer.pause = some_went ? kFirstPause : std::clamp(2 * payer.pause, kFirstPause, kLastPause);
-  payer.next_look = now + std::max(payer.pause, std::min(kPausePerWork * took, kLastPause));
-  payer.rounds_done = payer.rounds_begun;
-  done_.notify_all();
-}
-
-bool Disposer::await(std::optional<uid_t> whose, TimePoint until) {
-  const wire::MutexLock lock(mutex_);
-  std::map<uid_t, std::uint64_t> rounds;  // that are to be over
-  for (auto& [uid, payer] : payers_) {
-    if (whose && uid != *whose && uid != kNobodysUid) continue;
-    payer.is_asked = true;
-    payer.news.notify_all();
-    if (has_thread(uid, payer)) rounds[uid] = payer.rounds_begun + 1;
-  }
-  const auto is_over = [&](const auto& round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto found = payers_.find(round.first);
-    return found == payers_.end() || found->second.rounds_done >= round.second;
-  };
-  while (!std::ranges::all_of(rounds, is_over)) {
-    if (done_.wait_until(mutex_, until) == std::cv_status::timeout) return false;
-  }
-  return true;
+  return stayed;
 }
 
 }  // namespace memlease::server

@@ -1,8 +1,11 @@
 #include "server/system.h"
 
+#include <malloc.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 
@@ -36,6 +39,22 @@ std::uint64_t descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
   return limit.rlim_cur;
+}
+
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes) {
+  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes);
+  if (room.bytes >= wanted_bytes) return room;
+  give_back_heap();
+  return wire::memory_room(::getpid(), wanted_bytes);
+}
+
+void give_back_heap() {
+  using std::chrono::steady_clock;
+  static std::atomic<steady_clock::time_point> next{};
+  const auto now = steady_clock::now();
+  auto due = next.load();
+  if (now < due || !next.compare_exchange_strong(due, now + std::chrono::seconds(1))) return;
+  malloc_trim(0);
 }
 
 }  // namespace memlease::server

@@ -1,5 +1,4 @@
-// What the daemon takes from its machine: time and randomness, and how many descriptors it may
-// have.
+// What the daemon takes from its machine: time, randomness, descriptors and memory.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +6,7 @@
 
 #include "server/core/clock.h"
 #include "wire/attach_frame.h"
+#include "wire/memory_ceiling.h"
 
 namespace memlease::server {
 
@@ -20,6 +20,12 @@ class SystemClock final : public Clock {
 // From the kernel; at most 256 bytes. Waits, early in a boot, until it has any.
 void fill_random(std::span<std::uint8_t> bytes);
 wire::Incarnation new_incarnation();
+
+// How much memory the daemon may take, as far as it takes to say whether it is so much. Where that
+// is too little, what the heap has free goes back to the system first.
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes);
+// What the heap has free: once a second, as that may take long.
+void give_back_heap();
 
 // How many descriptors this process may have open; 0 = without end.
 std::uint64_t descriptor_limit();

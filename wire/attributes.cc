@@ -13,10 +13,12 @@ namespace {
 
 constexpr std::uint64_t kAttributeBytes = 16;
 constexpr std::uint64_t kElementBytes = 8;
+constexpr std::uint64_t kNodeBytes = 48;  // of a map, and of what the heap adds to it
 
 // What an attribute's value counts. An array of one element is as long as the element.
 struct CountBytes {
-  std::uint64_t operator()(const std::string& text) const { return kElementBytes + text.size(); }
+  std::uint64_t text_bytes = kElementBytes;  // of each, beside its characters
+  std::uint64_t operator()(const std::string& text) const { return text_bytes + text.size(); }
   std::uint64_t operator()(bool /*flag*/) const { return kElementBytes; }
   std::uint64_t operator()(std::int64_t /*integer*/) const { return kElementBytes; }
   std::uint64_t operator()(double /*real*/) const { return kElementBytes; }
@@ -64,6 +66,15 @@ std::uint64_t size_bytes_of(const Attributes& attributes) {
   std::uint64_t bytes = 0;
   for (const auto& [name, value] : attributes) {
     bytes += kAttributeBytes + name.size() + std::visit(CountBytes(), value);
+  }
+  return bytes;
+}
+
+std::uint64_t memory_bytes_of(const Attributes& attributes) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, value] : attributes) {
+    bytes += sizeof(Attributes::value_type) + kNodeBytes + name.size() +
+             std::visit(CountBytes{sizeof(std::string)}, value);
   }
   return bytes;
 }

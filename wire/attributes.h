@@ -30,6 +30,8 @@ inline constexpr std::uint64_t kMaxAttributeBytes = std::uint64_t{32} << 10;
 // What they count: 16 bytes each and their names, 8 for each number, truth value and text, and the
 // texts themselves.
 std::uint64_t size_bytes_of(const Attributes& attributes);
+// About what they take of a process's heap.
+std::uint64_t memory_bytes_of(const Attributes& attributes);
 
 absl::Status validate(const Attributes& attributes);
 

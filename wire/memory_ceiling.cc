@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -13,22 +14,24 @@
 namespace memlease::wire {
 namespace {
 
-constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kReserveBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kReservePart = 8;
 
 constexpr std::string_view kMachine = "the machine's memory";
 
-// What a version of control groups calls its files, and the lines of its statistics that tell of
-// the group and those in it.
+// What a version of control groups calls its files, and the lines of its statistics that tell what
+// the group and those in it can do without.
 struct GroupFiles {
-  std::string_view limit;
+  std::array<std::string_view, 2> limits;
   std::string_view usage;
-  std::string_view inactive_cache;
-  std::string_view active_cache;
+  std::array<std::string_view, 3> spare;
 };
-constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes",
-                               "total_inactive_file", "total_active_file"};
-constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file", "active_file"};
+constexpr GroupFiles kVersion1{{"memory.limit_in_bytes", {}},
+                               "memory.usage_in_bytes",
+                               {"total_inactive_file", "total_active_file", {}}};
+constexpr GroupFiles kVersion2{{"memory.max", "memory.high"},
+                               "memory.current",
+                               {"inactive_file", "active_file", "slab_reclaimable"}};
 
 // A number in a file of a control group, or "max".
 std::optional<std::uint64_t> read_bytes(const std::string& path) {
@@ -64,12 +67,12 @@ void visit_groups(pid_t pid, const std::string& root, Visit visit) {
 }
 
 // Takes much longer than the other files: the kernel adds it up.
-std::uint64_t cache_bytes(const std::string& folder, const GroupFiles& files) {
+std::uint64_t spare_bytes(const std::string& folder, const GroupFiles& files) {
   std::ifstream statistics(folder + "/memory.stat");
   std::uint64_t sum = 0;
   std::uint64_t bytes = 0;
   for (std::string key; statistics >> key >> bytes;) {
-    if (key == files.inactive_cache || key == files.active_cache) sum += bytes;
+    if (std::ranges::find(files.spare, key) != files.spare.end()) sum += bytes;
   }
   return sum;
 }
@@ -97,25 +100,29 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
                           static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
                       std::string(kMachine)};
   visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
-    const std::string file = fmt::format("{}/{}", folder, files.limit);
+    const std::string file = fmt::format("{}/{}", folder, files.limits[0]);
     const auto limit = read_bytes(file);
     if (limit && *limit < ceiling.bytes) ceiling = {*limit, file};
   });
   return ceiling;
 }
 
-MemoryBound memory_room(pid_t pid, const std::string& root) {
+MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const std::string& root) {
   MemoryBound room = machine_room(root);
   visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
-    const std::string file = fmt::format("{}/{}", folder, files.limit);
-    const auto limit = read_bytes(file);
-    if (!limit) return;
-    const auto usage = read_bytes(fmt::format("{}/{}", folder, files.usage));
-    if (!usage) return;
-    const std::uint64_t most = *limit - std::min(kReserveBytes, *limit / kReservePart);
-    if (without(most, *usage) >= room.bytes) return;
-    const std::uint64_t left = without(most, without(*usage, cache_bytes(folder, files)));
-    if (left < room.bytes) room = {left, file};
+    for (const std::string_view name : files.limits) {
+      if (name.empty()) continue;
+      const std::string file = fmt::format("{}/{}", folder, name);
+      const auto limit = read_bytes(file);
+      if (!limit) continue;
+      const auto usage = read_bytes(fmt::format("{}/{}", folder, files.usage));
+      if (!usage) return;
+      const std::uint64_t most = *limit - std::min(kReserveBytes, *limit / kReservePart);
+      const std::uint64_t at_least = without(most, *usage);
+      if (at_least >= std::min(room.bytes, wanted_bytes)) continue;
+      const std::uint64_t left = without(most, without(*usage, spare_bytes(folder, files)));
+      if (left < room.bytes) room = {left, file};
+    }
   });
   return room;
 }

@@ -70,7 +70,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   array->domain = domain;
   array->slot_bytes = wire::size_bytes_of(spec);
   if (attributes != nullptr) {
-    array->make_rare().attribute_bytes = wire::size_bytes_of(*attributes);
+    array->make_rare().attribute_bytes = wire::memory_bytes_of(*attributes);
     array->make_rare().attributes = std::move(attributes);
   }
   if (auto status = charge(*array); !status.ok()) return status;

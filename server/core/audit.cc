@@ -281,6 +281,7 @@ void Auditor::add_leaving() {
   for (const auto& [key, leaving] : broker_.files_.leaving_) {
     going += leaving->is_kept_ ? 0 : 1;
     count(leaving->file_->descriptor);
+    count(leaving->file_->writer);
     count(leaving->file_->pages);
     count(leaving->bytes_);
     segment_bytes[leaving->going_] += leaving->segment_bytes();
@@ -352,6 +353,7 @@ void Auditor::check_files() {
 
 void Auditor::check_file(wire::FileId id, const FileTable::Living& living) {
   count(living.descriptor);
+  count(living.writer);
   count(living.pages);
   if (id == broker_.name_board_.file_) return;  // the daemon's own
   const auto found = homes_.find(id);

@@ -113,7 +113,8 @@ bool FileTable::Leaving::go() {
   std::shared_ptr<SharedMemory>& memory = file_->file.memory;
   const Elsewhere elsewhere = memory->elsewhere();
   if (elsewhere == Elsewhere::kWriter) return false;
-  if (elsewhere == Elsewhere::kNoWriter && file_->may_be_revoked) memory->revoke();
+  const bool is_revoked = elsewhere == Elsewhere::kNoWriter && file_->may_be_revoked;
+  if (is_revoked && !memory->revoke()) return false;
   memory.reset();
   return true;
 }
@@ -129,6 +130,7 @@ void FileTable::Leaving::settle(bool has_gone) {
 
 void FileTable::Leaving::drop_charges() {
   file_->descriptor = {};
+  file_->writer = {};
   file_->pages = {};
   bytes_ = {};
 }
@@ -213,8 +215,16 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
       (file->kind == FileKind::kSegment && writable) || file->kind == FileKind::kEvents;
   grant.writable = (of_array && may_write(peer, file->domain)) ||
                    (file->kind == FileKind::kSessionPage && file->owner == session);
+  Living& living = *entries_.at(id).file;
+  const bool is_first_writer = grant.writable && !living.is_exported_writable;
+  auto descriptor = quota_.charge(living.payer, Resource::kDescriptors, is_first_writer ? 1 : 0);
+  if (!descriptor.ok()) return descriptor.status();
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();
+  if (is_first_writer) {
+    living.is_exported_writable = true;
+    living.writer = *std::move(descriptor);
+  }
   grant.fd = std::move(*fd);
   pin(id, session, peer.uid);
   return grant;

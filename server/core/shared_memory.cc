@@ -15,19 +15,22 @@ void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionR
 }
 
 // A lease for reading is not given where somebody has the file open for writing, which a memfd's
-// own descriptor does not count as: fcntl(2), F_SETLEASE. It goes with the descriptor.
-Elsewhere SharedMemory::elsewhere() const {
+// own descriptor does not count as: fcntl(2), F_SETLEASE. It is the open file's, which others have.
+Elsewhere SharedMemory::elsewhere() {
   if (handle() != nullptr) return Elsewhere::kUnknown;
   const auto reader = export_fd(false);
   if (!reader.ok()) return Elsewhere::kWriter;  // perhaps: there is no descriptor to ask by
-  if (fcntl(reader->get(), F_SETLEASE, F_RDLCK) == 0) return Elsewhere::kNoWriter;
-  return errno == EAGAIN ? Elsewhere::kWriter : Elsewhere::kUnknown;
+  if (fcntl(reader->get(), F_SETLEASE, F_RDLCK) != 0) {
+    return errno == EAGAIN ? Elsewhere::kWriter : Elsewhere::kUnknown;
+  }
+  (void)fcntl(reader->get(), F_SETLEASE, F_UNLCK);
+  return Elsewhere::kNoWriter;
 }
 
 // The seals are against other sizes; pages may go.
-void take_pages(int fd, std::uint64_t size_bytes) {
+bool take_pages(int fd, std::uint64_t size_bytes) {
   constexpr int kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  (void)fallocate(fd, kHole, 0, static_cast<off_t>(size_bytes));
+  return fallocate(fd, kHole, 0, static_cast<off_t>(size_bytes)) == 0;
 }
 
 }  // namespace memlease::server

@@ -25,27 +25,29 @@ class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   virtual std::uint64_t size_bytes() const = 0;
-  // A new descriptor; one that is not writable cannot be made so by another uid. kUnsupported for
-  // memory that has a handle instead.
-  virtual absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const = 0;
+  // A new descriptor of an open file that all share who have it; one that is not writable cannot be
+  // made so by another uid. The first writable one takes another of the daemon's descriptors.
+  // kUnsupported for memory that has a handle instead.
+  virtual absl::StatusOr<wire::UniqueFd> export_fd(bool writable) = 0;
   // nullptr: it has descriptors. Who has the handle can read and write all of it, for ever.
   virtual const wire::DeviceHandle* handle() const { return nullptr; }
   // Where the daemon sees it; nullptr for segments, whose bytes are none of its business.
   virtual std::byte* data() = 0;
   // Calls it while the daemon can write what it otherwise only reads.
   virtual void change(absl::FunctionRef<void()> change) { change(); }
-  // Who has it open beside the daemon, or mapped. Waits for whoever reads the list of all locks.
-  virtual Elsewhere elsewhere() const;
-  // Nobody may use it any more: destroying it then takes its pages from whoever has kept a
-  // descriptor or a mapping, who finds zeros there, in pages of his own. Only where nobody can
-  // write it, since who writes a file can make that wait for as long as he likes.
-  virtual void revoke() {}
+  // Who has it open beside the daemon, or mapped, where the daemon exports it no more. Waits for
+  // whoever reads the list of all locks.
+  virtual Elsewhere elsewhere();
+  // Nobody may use it any more: takes its pages from whoever has kept a descriptor or a mapping,
+  // who finds zeros there, in pages of his own. Only where nobody can write it, since who writes a
+  // file can make that wait for as long as he likes. False: not now.
+  virtual bool revoke() { return true; }
 };
 
 // For a SharedMemory that is mapped for reading: lets `change` write it.
 void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionRef<void()> change);
 
-// What revoke() promises, for a memfd.
-void take_pages(int fd, std::uint64_t size_bytes);
+// What revoke() promises, for a memfd by a writable descriptor.
+bool take_pages(int fd, std::uint64_t size_bytes);
 
 }  // namespace memlease::server

@@ -40,6 +40,15 @@ absl::Status failed(const char* what, std::uint64_t size_bytes) {
                            hint);
 }
 
+// The new open file obeys the daemon's mode bits (0600): a client of another uid can neither reopen
+// it for writing nor change the mode.
+absl::StatusOr<UniqueFd> reopen(int fd, int flags, std::uint64_t size_bytes) {
+  const std::string path = fmt::format("/proc/self/fd/{}", fd);
+  UniqueFd opened(open(path.c_str(), flags | O_CLOEXEC));
+  if (!opened) return failed("opening a file again", size_bytes);
+  return opened;
+}
+
 absl::Status allocate(int fd, std::uint64_t at, std::uint64_t size_bytes) {
   int result = 0;
   do {
@@ -67,46 +76,57 @@ std::string transparent_huge_pages() {
 
 }  // namespace
 
+// Whoever gets a descriptor shares the daemon's own open file: another one for each of them would
+// be memory of the daemon's control group for as long as they keep it, and in nobody's account.
 class MemfdDeviceBackend::Memfd : public SharedMemory {
  public:
-  Memfd(UniqueFd fd, std::uint64_t size_bytes) : fd_(std::move(fd)), size_bytes_(size_bytes) {}
+  Memfd(UniqueFd reader, std::uint64_t size_bytes)
+      : reader_(std::move(reader)), size_bytes_(size_bytes) {}
   ~Memfd() override {
     if (data_ != nullptr) munmap(data_, size_bytes_);
-    if (is_revoked_) take_pages(fd_.get(), size_bytes_);
   }
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
   std::byte* data() override { return data_; }
 
-  // The reopened description belongs to the daemon's mode bits (0600): a client of another uid can
-  // neither reopen it for writing nor change the mode.
-  absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
-    const std::string path = fmt::format("/proc/self/fd/{}", fd_.get());
-    UniqueFd fd(open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
-    if (!fd) return failed("handing out a file", size_bytes_);
-    return fd;
+  absl::StatusOr<UniqueFd> export_fd(bool writable) override {
+    if (writable && !writer_) {
+      auto opened = reopen(reader_.get(), O_RDWR, size_bytes_);
+      if (!opened.ok()) return opened.status();
+      writer_ = *std::move(opened);
+    }
+    UniqueFd copy(fcntl((writable ? writer_ : reader_).get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) return failed("handing out a file", size_bytes_);
+    return copy;
   }
 
   void change(absl::FunctionRef<void()> change) override {
     read_only_ ? change_read_only(data_, size_bytes_, change) : change();
   }
-  void revoke() override { is_revoked_ = true; }
+  Elsewhere elsewhere() override {
+    writer_.reset();
+    return SharedMemory::elsewhere();
+  }
+  bool revoke() override {
+    const auto writer = reopen(reader_.get(), O_RDWR, size_bytes_);
+    return writer.ok() && take_pages(writer->get(), size_bytes_);
+  }
 
-  absl::Status map(bool writable) {
+  absl::Status map(int memfd, bool writable) {
     read_only_ = !writable;
     void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                      MAP_SHARED, fd_.get(), 0);
+                      MAP_SHARED, memfd, 0);
     if (data == MAP_FAILED) return failed("mmap", size_bytes_);
     data_ = static_cast<std::byte*>(data);
     return absl::OkStatus();
   }
 
  private:
-  UniqueFd fd_;
+  const UniqueFd reader_;
+  UniqueFd writer_;
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
-  bool is_revoked_ = false;
 };
 
 MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned huge_page_flags)
@@ -114,24 +134,29 @@ MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned
   if (huge_pages == HugePages::kAuto) probe_huge_pages();
 }
 
-// Touches every page, in steps, so that a lack of memory is an error here and no signal later.
+// Touches every page, in steps, so that a lack of memory is an error here and no signal later. All
+// of it is looked for at first, so that what does not fit takes nothing from others meanwhile.
 absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsigned flags) {
-  for (std::uint64_t done = 0; done < size_bytes;) {
+  // The pool of huge pages refuses by itself, and no group pays for what comes from there.
+  if ((flags & MFD_HUGETLB) != 0) return allocate(fd, 0, size_bytes);
+  committing_.fetch_add(size_bytes);
+  std::uint64_t done = 0;
+  absl::Status status;
+  while (status.ok() && done < size_bytes) {
     const std::uint64_t step = std::min(kStepBytes, size_bytes - done);
-    const std::uint64_t taken = committing_.fetch_add(step) + step;
-    // The pool of huge pages refuses by itself, and no group pays for what comes from there.
-    absl::Status status = (flags & MFD_HUGETLB) != 0 ? absl::OkStatus() : has_room(taken);
+    status = has_room(committing_);
     if (status.ok()) status = allocate(fd, done, step);
+    if (!status.ok()) break;
     committing_.fetch_sub(step);
-    if (!status.ok()) return status;
     done += step;
   }
-  return absl::OkStatus();
+  committing_.fetch_sub(size_bytes - done);
+  return status;
 }
 
 absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) const {
   if (!room_) return absl::OkStatus();
-  const wire::MemoryBound room = room_();
+  const wire::MemoryBound room = room_(bytes);
   if (bytes <= room.bytes) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kOutOfMemory,
@@ -141,8 +166,10 @@ absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) const {
       "memory_limit_bytes.");
 }
 
-absl::StatusOr<std::unique_ptr<MemfdDeviceBackend::Memfd>> MemfdDeviceBackend::make(
-    const char* name, std::uint64_t size_bytes, unsigned flags) {
+absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const char* name,
+                                                                       std::uint64_t size_bytes,
+                                                                       unsigned flags,
+                                                                       Mapping mapping) {
   UniqueFd fd = create_memfd(name, flags);
   if (!fd) return failed("memfd_create", size_bytes);
   if (fchmod(fd.get(), 0600) != 0) return failed("fchmod", size_bytes);
@@ -153,13 +180,20 @@ absl::StatusOr<std::unique_ptr<MemfdDeviceBackend::Memfd>> MemfdDeviceBackend::m
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("sealing", size_bytes);
   }
-  return std::make_unique<Memfd>(std::move(fd), size_bytes);
+  auto reader = reopen(fd.get(), O_RDONLY, size_bytes);
+  if (!reader.ok()) return reader.status();
+  auto memory = std::make_unique<Memfd>(*std::move(reader), size_bytes);
+  if (mapping == Mapping::kNone) return memory;
+  if (auto status = memory->map(fd.get(), mapping == Mapping::kWritable); !status.ok()) {
+    return status;
+  }
+  return memory;
 }
 
 // One huge page, really faulted in: a pool of the right size is the only kind that can be relied
 // on.
 void MemfdDeviceBackend::probe_huge_pages() {
-  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_);
+  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_, Mapping::kNone);
   use_huge_pages_ = probe.ok();
   huge_pages_text_ = fmt::format("{}; transparent ones for shared memory: {}",
                                  probe.ok() ? "2 MiB pages from the pool where it has enough"
@@ -178,21 +212,17 @@ std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) cons
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(
     std::uint64_t size_bytes) {
   if (use_huge_pages_ && size_bytes % kHugePageBytes == 0) {
-    auto huge = make("memlease-segment", size_bytes, huge_page_flags_);
+    auto huge = make("memlease-segment", size_bytes, huge_page_flags_, Mapping::kNone);
     lacks_huge_pages_ = !huge.ok();
-    if (huge.ok()) return std::unique_ptr<SharedMemory>(std::move(*huge));
+    if (huge.ok()) return huge;
   }
-  auto memory = make("memlease-segment", size_bytes, 0);
-  if (!memory.ok()) return memory.status();
-  return std::unique_ptr<SharedMemory>(std::move(*memory));
+  return make("memlease-segment", size_bytes, 0, Mapping::kNone);
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
-  auto memory = make(daemon_writes ? "memlease-board" : "memlease-session", size_bytes, 0);
-  if (!memory.ok()) return memory.status();
-  if (auto status = (*memory)->map(daemon_writes); !status.ok()) return status;
-  return std::unique_ptr<SharedMemory>(std::move(*memory));
+  return daemon_writes ? make("memlease-board", size_bytes, 0, Mapping::kWritable)
+                       : make("memlease-session", size_bytes, 0, Mapping::kReadOnly);
 }
 
 }  // namespace memlease::server

@@ -21,7 +21,7 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   enum class HugePages { kAuto, kNever };
   // Asked before each step of an allocation: how much may be taken? The kernel does not refuse what
   // is too much, but kills somebody.
-  using Room = std::function<wire::MemoryBound()>;
+  using Room = std::function<wire::MemoryBound(std::uint64_t wanted_bytes)>;
 
   // What memfd_create() is told of huge pages. Tests leave it out, so that any system has some.
   static constexpr unsigned kHugePageFlags = MFD_HUGETLB | MFD_HUGE_2MB;
@@ -46,14 +46,15 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   class Memfd;
   void probe_huge_pages();
 
-  absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size_bytes,
-                                              unsigned flags);
+  enum class Mapping { kNone, kReadOnly, kWritable };
+  absl::StatusOr<std::unique_ptr<SharedMemory>> make(const char* name, std::uint64_t size_bytes,
+                                                     unsigned flags, Mapping mapping);
   absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags);
   absl::Status has_room(std::uint64_t bytes) const;
 
   const Room room_;
   const unsigned huge_page_flags_;
-  std::atomic<std::uint64_t> committing_{0};  // by all threads, in the steps under way
+  std::atomic<std::uint64_t> committing_{0};  // that all threads have yet to allocate
   bool use_huge_pages_ = false;
   std::string huge_pages_text_;
   std::atomic<bool> lacks_huge_pages_{false};

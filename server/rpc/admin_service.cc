@@ -281,7 +281,10 @@ grpc::Status AdminService::Metrics(grpc::ServerContext* /*context*/, const v1::E
 grpc::Status AdminService::Sample(grpc::ServerContext* /*context*/,
                                   const v1::SampleRequest* request, v1::SampleReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
-  host_.with_broker([&](Broker& broker) { fill(broker, *request, viewer, *reply); });
+  SamplePart part;
+  for (bool more = true; more;) {
+    host_.with_broker([&](Broker& broker) { more = fill(broker, *request, viewer, part, *reply); });
+  }
   return grpc::Status::OK;
 }
 

@@ -23,6 +23,7 @@ namespace memlease::server {
 namespace {
 
 constexpr int kNamesOfPage = 8192;
+constexpr std::size_t kBytesOfPage = std::size_t{256} << 10;
 
 // Nobody takes the answer of a call that its client has given up: what it has opened is given back.
 absl::Status give_back_if_cancelled(const grpc::ServerContext& context, Broker& broker,
@@ -49,7 +50,8 @@ std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& conte
 
 grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
                                          const SessionCall& fn,
-                                         const std::optional<SegmentPool::Growth>& growth) {
+                                         const std::optional<SegmentPool::Growth>& growth,
+                                         std::chrono::steady_clock::time_point until) {
   absl::Status status;
   bool has_session = true;
   const auto authenticated = [&](Broker& broker) {
@@ -58,7 +60,7 @@ grpc::Status ControlService::for_session(const grpc::ServerContextBase& context,
     status = has_session ? fn(broker, **session) : session.status();
   };
   if (growth) {
-    if (auto grown = host_.grow(*growth, authenticated); !grown.ok()) status = grown;
+    if (auto grown = host_.grow(*growth, until, authenticated); !grown.ok()) status = grown;
   } else {
     host_.with_broker(authenticated);
   }
@@ -78,35 +80,34 @@ grpc::Status ControlService::answer(const absl::Status& status) {
 
 // Memory that is missing is made between two rounds, without the broker's lock. And what finds no
 // room may find it once more of the sessions that have ended is worked off, or what has gone has
-// been given back: what a quota refuses waits for the user's own. An attempt may itself have let go
-// of something, in vain, so that only the first one waits for that.
+// been given back: the user's own at first, and, where no quota refuses, everybody's.
 grpc::Status ControlService::with_memory(const grpc::ServerContext& context, const char* call,
                                          const MemoryCall& fn) {
   const auto until = std::chrono::steady_clock::now() + kLongestGivingBack;
-  bool has_waited = false;
   std::optional<SegmentPool::Growth> growth;
-  for (;;) {
+  for (int waits = 0;;) {
     Room room = Room::kNone;
-    bool was_going = false;
-    absl::Status refusal;
+    bool refused_by_quota = false;
     std::optional<SegmentPool::Growth> missing;
     const auto round = [&](Broker& broker, Session& session) {
-      was_going = broker.files().going() != 0;
       auto lacks = fn(broker, session);
-      refusal = lacks.status();
-      if (lacks.ok()) missing = *std::move(lacks);
-      room = make_room(broker, refusal, uid_);
-      return room == Room::kNone ? refusal : absl::OkStatus();
+      if (lacks.ok()) {
+        missing = *std::move(lacks);
+        return absl::OkStatus();
+      }
+      refused_by_quota = wire::code_of(lacks.status()) == wire::ErrorCode::kQuotaExceeded;
+      room = make_room(broker, lacks.status(), uid_, waits == 0);
+      const bool is_last =
+          waits == kMostWaits || std::chrono::steady_clock::now() >= until || context.IsCancelled();
+      if (room == Room::kLater && is_last) room = Room::kNone;
+      return room == Room::kNone ? lacks.status() : absl::OkStatus();
     };
-    grpc::Status status = for_session(context, call, round, growth);
+    grpc::Status status = for_session(context, call, round, growth, until);
     if (!status.ok() || (!missing && room == Room::kNone)) return status;
     if (room == Room::kLater) {
-      const bool is_his_own = wire::code_of(refusal) == wire::ErrorCode::kQuotaExceeded;
-      const bool may_wait =
-          (was_going || !has_waited) && std::chrono::steady_clock::now() < until &&
-          host_.await_given_back(is_his_own ? std::optional(uid_) : std::nullopt, until);
-      if (!may_wait) return answer(refusal);
-      has_waited = true;
+      const bool waits_for_his_own = refused_by_quota || waits == 0;
+      host_.await_given_back(waits_for_his_own ? std::optional(uid_) : std::nullopt, until);
+      ++waits;
     }
     growth = std::move(missing);
   }
@@ -277,8 +278,10 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
   const auto matches = [&](std::string_view name) { return pattern->matches(name); };
   ArrayCollector collector(viewer, ArrayCollector::Kinds::kHomes, pattern->prefix(),
                            request->from());
-  while (!collector.done() && reply->names_size() < kNamesOfPage) {
+  std::size_t bytes = 0;
+  while (!collector.done() && reply->names_size() < kNamesOfPage && bytes < kBytesOfPage) {
     for (ArrayCollector::Found& found : next_matches(host_, collector, matches)) {
+      bytes += found.name.size();
       reply->add_names(std::move(found.name));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -55,7 +56,8 @@ class ControlService final : public v1::Control::Service {
   using SessionCall = std::function<absl::Status(Broker&, Session&)>;
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
                            const SessionCall& fn,
-                           const std::optional<SegmentPool::Growth>& growth = {});
+                           const std::optional<SegmentPool::Growth>& growth = {},
+                           std::chrono::steady_clock::time_point until = {});
   // The same for a call that takes room: it is tried again with the memory that it says it lacks,
   // and when ends of sessions may have left some.
   using Lacking = absl::StatusOr<std::optional<SegmentPool::Growth>>;

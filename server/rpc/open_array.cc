@@ -65,11 +65,13 @@ bool is_refusal(const absl::Status& status) {
 }
 
 // Whether it may be otherwise for this uid in a moment.
-bool awaits_files(const Broker& broker, const absl::Status& status, uid_t uid) {
+bool awaits_files(const Broker& broker, const absl::Status& status, uid_t uid,
+                  bool looks_at_kept = true) {
   const FileTable& files = broker.files();
   if (!is_refusal(status)) return false;
   const bool is_his_own = wire::code_of(status) == wire::ErrorCode::kQuotaExceeded;
-  return files.keeps_some_of(uid) || (is_his_own ? files.going_of(uid) : files.going()) != 0;
+  return (looks_at_kept && files.keeps_some_of(uid)) ||
+         (is_his_own ? files.going_of(uid) : files.going()) != 0;
 }
 
 bool awaits_ends(const Broker& broker, const absl::Status& status) {
@@ -126,9 +128,9 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
 
 }  // namespace
 
-Room make_room(Broker& broker, const absl::Status& status, uid_t uid) {
+Room make_room(Broker& broker, const absl::Status& status, uid_t uid, bool looks_at_kept) {
   if (awaits_ends(broker, status) && broker.work_off_ends()) return Room::kPerhaps;
-  return awaits_files(broker, status, uid) ? Room::kLater : Room::kNone;
+  return awaits_files(broker, status, uid, looks_at_kept) ? Room::kLater : Room::kNone;
 }
 
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId id,

@@ -48,7 +48,7 @@ enum class Room : std::uint8_t {
   kPerhaps,  // now
   kLater,    // once that has been given back
 };
-Room make_room(Broker& broker, const absl::Status& status, uid_t uid);
+Room make_room(Broker& broker, const absl::Status& status, uid_t uid, bool looks_at_kept);
 
 // The calls Open and Create, as SessionHost has them. The request is not trusted.
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId session,

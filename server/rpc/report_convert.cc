@@ -12,7 +12,8 @@ namespace {
 // So that an answer is smaller than gRPC's limit, whatever texts its events have.
 constexpr std::size_t kMostEvents = 1024;
 // Of a part of a sample: a fraction of a MiB, and of a millisecond or two.
-constexpr int kMostSampled = 8192;
+constexpr std::size_t kMostSampled = 8192;
+constexpr std::size_t kSampledPerTurn = 512;
 constexpr int kMostDescribed = 512;
 constexpr std::size_t kMostLooks = 4096;  // at the members of arrays that are described
 
@@ -90,19 +91,21 @@ void fill(const Session& session, v1::SessionInfo& info) {
   info.set_connected(session.connected);
 }
 
-void fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
-          v1::SampleReply& reply) {
+bool fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
+          SamplePart& part, v1::SampleReply& reply) {
   const auto next_after = [&](std::uint64_t id) {
     return broker.catalog().first_after(wire::ArrayId{id});
   };
-  std::size_t looks = 0;
-  int sampled = 0;
-  for (const Array* array = next_after(request.after()); array != nullptr;
+  const std::size_t turn_ends = part.sampled + kSampledPerTurn;
+  const std::uint64_t after = part.sampled == 0 ? request.after() : reply.through();
+  for (const Array* array = next_after(after); array != nullptr;
        array = next_after(reply.through())) {
-    if (++sampled > kMostSampled || reply.described_size() >= kMostDescribed ||
-        looks >= kMostLooks) {
-      return;
+    if (part.sampled == kMostSampled || reply.described_size() >= kMostDescribed ||
+        part.looks >= kMostLooks) {
+      return false;
     }
+    if (part.sampled == turn_ends) return true;
+    ++part.sampled;
     const std::uint64_t id = wire::to_int(array->id);
     reply.set_through(id);
     if (array->withdrawn || !broker.shows(viewer, *array)) continue;
@@ -112,10 +115,11 @@ void fill(const Broker& broker, const v1::SampleRequest& request, const PeerIden
     reply.add_open_sessions(static_cast<std::uint32_t>(array->members.size()));
     reply.add_slots(static_cast<std::uint32_t>(array->slots.size()));
     if (id <= request.known_through()) continue;
-    looks += looks_at(*array);
+    part.looks += looks_at(*array);
     fill(broker, *array, *reply.add_described());
   }
   reply.clear_through();
+  return false;
 }
 
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,

@@ -11,9 +11,14 @@ void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& rep
 void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info);
 // Without bytes_created.
 void fill(const Session& session, v1::SessionInfo& info);
-// Of the arrays that the viewer may see: the part that is asked for.
-void fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
-          v1::SampleReply& reply);
+// Of the arrays that the viewer may see: the part that is asked for, in turns between which others
+// have the core. True: there is more of it.
+struct SamplePart {
+  std::size_t sampled = 0;
+  std::size_t looks = 0;
+};
+bool fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
+          SamplePart& part, v1::SampleReply& reply);
 // Of the events after that number, those that the viewer may see. Adds to the reply.
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,
           v1::HistoryReply& reply);

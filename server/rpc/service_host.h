@@ -20,8 +20,10 @@
 
 namespace memlease::server {
 
-// How long a call waits for memory that has gone to be given back.
+// How long a call waits for what has gone to be given back, and how often: what an attempt has let
+// go of in vain is awaited, too.
 constexpr std::chrono::seconds kLongestGivingBack{10};
+constexpr int kMostWaits = 6;
 
 struct DaemonFacts {
   std::string version;
@@ -42,12 +44,14 @@ class ServiceHost {
   // this daemon can have none.
   virtual absl::Status prepare_device(const std::string& device) = 0;
   // Makes memory for the core, which goes on meanwhile, and calls fn with the core that has it:
-  // what fn leaves unused beyond warm_bytes goes back. Not called if there is no memory.
+  // what fn leaves unused beyond warm_bytes goes back. Not called if there is no memory, also after
+  // what was to be given back has been awaited, until then at most.
   virtual absl::Status grow(const SegmentPool::Growth& growth,
+                            std::chrono::steady_clock::time_point until,
                             const std::function<void(Broker&)>& fn) = 0;
-  // Blocks until what the core has let go of has been given back, or is known to be kept: on the
-  // account that pays for this uid, or all. False if that takes longer.
-  virtual bool await_given_back(std::optional<uid_t> uid,
+  // Blocks until what the core has let go of has been given back, or is known to be kept, as far as
+  // somebody has looked: on the account that pays for this uid, or all. Not beyond `until`.
+  virtual void await_given_back(std::optional<uid_t> uid,
                                 std::chrono::steady_clock::time_point until) = 0;
   virtual HistoryWaits& history_waits() = 0;
   // Ends the session's connection. kNotFound.

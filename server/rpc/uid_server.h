@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "server/rpc/call_queue.h"
 #include "server/rpc/health_service.h"
+#include "server/rpc/service_host.h"
 #include "wire/mutex.h"
 #include "wire/unique_fd.h"
 
@@ -23,6 +24,7 @@ class Service;
 namespace memlease::server {
 
 struct GrpcServices {
+  std::unique_ptr<ServiceHost> host;  // what they work with, if it is theirs alone
   std::vector<std::unique_ptr<grpc::Service>> all;
   // Once the server serves: asks for the calls that the queue is to bring.
   std::function<void(CallQueue& queue)> expect_calls = [](CallQueue&) {};

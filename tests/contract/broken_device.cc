@@ -27,7 +27,7 @@ class BrokenDevice::Memory : public server::SharedMemory {
   std::uint64_t size_bytes() const override {
     return device_.flaw_ == DeviceFlaw::kWrongSize ? size_bytes_ / 2 : size_bytes_;
   }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) const override {
+  absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) override {
     if (device_.flaw_ == DeviceFlaw::kDescriptor) return wire::UniqueFd();
     return wire::make_error(wire::ErrorCode::kUnsupported, "it has a handle");
   }

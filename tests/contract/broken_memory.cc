@@ -16,18 +16,14 @@ namespace {
 class BrokenFile : public server::SharedMemory {
  public:
   BrokenFile(int fd, std::uint64_t size_bytes, int protection, Flaw flaw)
-      : fd_(fd),
-        size_bytes_(size_bytes),
-        flaw_(flaw),
-        read_only_(protection == PROT_READ),
-        is_revoked_(flaw == Flaw::kAlwaysRevoked) {
+      : fd_(fd), size_bytes_(size_bytes), flaw_(flaw), read_only_(protection == PROT_READ) {
     if (protection == PROT_NONE) return;
     data_ =
         static_cast<std::byte*>(::mmap(nullptr, size_bytes_, protection, MAP_SHARED, fd_.get(), 0));
   }
   ~BrokenFile() override {
     if (data_ != nullptr) ::munmap(data_, size_bytes_);
-    if (is_revoked_) server::take_pages(fd_.get(), size_bytes_);
+    if (flaw_ == Flaw::kAlwaysRevoked) server::take_pages(fd_.get(), size_bytes_);
     if (flaw_ == Flaw::kLeaksDescriptor) fd_.release();
   }
   std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -38,13 +34,15 @@ class BrokenFile : public server::SharedMemory {
     server::change_read_only(data_, size_bytes_, change);
     if (flaw_ == Flaw::kStaysOpen) (void)::mprotect(data_, size_bytes_, PROT_READ | PROT_WRITE);
   }
-  server::Elsewhere elsewhere() const override {
+  server::Elsewhere elsewhere() override {
     if (flaw_ == Flaw::kSeesNoWriter) return server::Elsewhere::kNoWriter;
     if (flaw_ == Flaw::kSeesWriters) return server::Elsewhere::kWriter;
     return SharedMemory::elsewhere();
   }
-  void revoke() override { is_revoked_ = flaw_ != Flaw::kNeverRevoked; }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const override {
+  bool revoke() override {
+    return flaw_ == Flaw::kNeverRevoked || server::take_pages(fd_.get(), size_bytes_);
+  }
+  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) override {
     const int access = writable || flaw_ == Flaw::kWritableExport ? O_RDWR : O_RDONLY;
     const int cloexec = flaw_ == Flaw::kSurvivesExec ? 0 : O_CLOEXEC;
     const auto path = fmt::format("/proc/self/fd/{}", fd_.get());
@@ -56,7 +54,6 @@ class BrokenFile : public server::SharedMemory {
   const std::uint64_t size_bytes_;
   const Flaw flaw_;
   const bool read_only_;
-  bool is_revoked_;
   std::byte* data_ = nullptr;
 };
 

@@ -29,7 +29,7 @@ void check_sizes(const DeviceBackend& backend, Findings& findings) {
   }
 }
 
-void check_memory(const SharedMemory& memory, std::uint64_t size_bytes, Findings& findings) {
+void check_memory(SharedMemory& memory, std::uint64_t size_bytes, Findings& findings) {
   findings.expect(memory.size_bytes() == size_bytes, "the size is another one than was asked for");
   findings.expect(code_of(memory.export_fd(false).status()) == ErrorCode::kUnsupported,
                   "memory with a handle has a descriptor, too");
@@ -45,7 +45,7 @@ void check_bytes(DeviceBackend& backend, Neighbour& neighbour, Findings& finding
     findings.expect(false, "a segment could not be made");
     return;
   }
-  for (const auto* memory : {one->get(), other->get()}) check_memory(*memory, size_bytes, findings);
+  for (auto* memory : {one->get(), other->get()}) check_memory(*memory, size_bytes, findings);
   findings.expect((*one)->data() == nullptr, "the daemon maps a segment");
   const wire::DeviceHandle* const handle = (*one)->handle();
   if (handle == nullptr || (*other)->handle() == nullptr) {

@@ -116,7 +116,7 @@ void check_bytes(const UniqueFd& read_only, const UniqueFd& writable, Findings& 
   writer.bytes()[kSize - 1] = std::byte{0};
 }
 
-void check_file(const SharedMemory& memory, Findings& findings) {
+void check_file(SharedMemory& memory, Findings& findings) {
   const auto read_only = memory.export_fd(false);
   const auto writable = memory.export_fd(true);
   if (!read_only.ok() || !writable.ok()) {
@@ -136,7 +136,7 @@ std::uint64_t bytes_of(int fd) {
   return ::fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_blocks) * 512 : 0;
 }
 
-void check_elsewhere(const SharedMemory& memory, Findings& findings) {
+void check_elsewhere(SharedMemory& memory, Findings& findings) {
   using server::Elsewhere;
   constexpr const char* kNone = "sees a writer where nobody can write it";
   constexpr const char* kOne = "does not see who can write it";
@@ -154,7 +154,7 @@ void check_elsewhere(const SharedMemory& memory, Findings& findings) {
   findings.expect(memory.elsewhere() == Elsewhere::kNoWriter, kNone);
 }
 
-bool committed(const SharedMemory& memory) {
+bool committed(SharedMemory& memory) {
   const auto fd = memory.export_fd(false);
   return fd.ok() && bytes_of(fd->get()) >= kSize;
 }
@@ -165,9 +165,9 @@ void check_end(std::unique_ptr<SharedMemory> memory, bool revoked, Findings& fin
   const Mapped mapped(fd.ok() ? fd->get() : -1, PROT_READ | PROT_WRITE);
   if (!mapped.ok()) return findings.expect(false, "an export cannot be mapped");
   std::ranges::fill(mapped.bytes(), std::byte{7});
-  if (revoked) memory->revoke();
   findings.expect(bytes_of(fd->get()) >= kSize && mapped.bytes()[kSize / 2] == std::byte{7},
                   "pages go before the memory does");
+  if (revoked) findings.expect(memory->revoke(), "does not take its pages");
   memory.reset();
   if (revoked) {
     findings.expect(bytes_of(fd->get()) == 0,

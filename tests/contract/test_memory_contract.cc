@@ -89,23 +89,37 @@ TEST(BrokenMemory, WithoutItsFlawKeepsTheContract) {
 // A large allocation goes in steps, each of which is asked for first.
 TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
   int asked = 0;
-  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, [&] {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, [&](std::uint64_t /*bytes*/) {
     return wire::MemoryBound{++asked < 3 ? std::uint64_t{1} << 40 : 5, "the group"};
   });
   const auto before = open_files();
   const auto segment = memory.create_segment(std::uint64_t{200} << 20);
   EXPECT_EQ(wire::code_of(segment.status()), wire::ErrorCode::kOutOfMemory);
   EXPECT_THAT(wire::message_of(segment.status()),
-              HasSubstr("no host memory for 16777216 bytes, but for 5 (the group)"));
+              HasSubstr("no host memory for 176160768 bytes, but for 5 (the group)"));
   EXPECT_EQ(asked, 3) << "nothing is asked for after a no";
   EXPECT_EQ(open_files(), before);
+}
+
+// Each open file of its own would be memory of the daemon's for as long as a client keeps it.
+TEST(MemfdDeviceBackend, AllWhoGetAFileShareOneThatIsOpen) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  auto segment = memory.create_segment(4096);
+  ASSERT_TRUE(segment.ok());
+  for (const bool writable : {false, true}) {
+    const auto one = (*segment)->export_fd(writable);
+    const auto other = (*segment)->export_fd(writable);
+    ASSERT_TRUE(one.ok() && other.ok());
+    EXPECT_EQ(::lseek(one->get(), 7, SEEK_SET), 7);
+    EXPECT_EQ(::lseek(other->get(), 0, SEEK_CUR), 7);
+  }
 }
 
 // Ordinary pages play the huge ones, as most systems have none; the pool is said to be used up.
 TEST(MemfdDeviceBackend, ALackOfHugePagesIsKnownUntilTheNextSegmentHasSome) {
   bool pool_has_some = true;
   int asked = 0;
-  const auto room = [&] {
+  const auto room = [&](std::uint64_t /*bytes*/) {
     const bool is_there = pool_has_some || ++asked == 2;
     return wire::MemoryBound{is_there ? std::uint64_t{1} << 40 : 0, "memory"};
   };

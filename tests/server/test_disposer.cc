@@ -39,6 +39,7 @@ std::shared_ptr<Garbage> trash(std::function<void()> go) {
 constexpr auto kSettle = [](const std::function<void()>& settle) { settle(); };
 
 steady_clock::time_point in(milliseconds time) { return steady_clock::now() + time; }
+steady_clock::time_point in_a_while() { return in(std::chrono::minutes(1)); }
 
 TEST(Disposer, TriesAllBeforeItEnds) {
   std::atomic<int> gone = 0;
@@ -69,22 +70,42 @@ TEST(Disposer, NobodyWaitsForAnothersMemory) {
 
 TEST(Disposer, WhoAsksForMoreWaitsForHisOwn) {
   std::promise<void> go_on;
+  std::atomic<bool> gone = false;
   Disposer disposer(kSettle);
-  EXPECT_TRUE(disposer.await(1, in(milliseconds(0))));
-  disposer.dispose(1, trash([&] { go_on.get_future().wait(); }));
-  EXPECT_FALSE(disposer.await(1, in(milliseconds(1))));
-  EXPECT_FALSE(disposer.await({}, in(milliseconds(1))));
-  EXPECT_TRUE(disposer.await(2, in(milliseconds(0))));
+  disposer.await(1, in_a_while());  // there is none
+  disposer.dispose(1, trash([&] {
+                     go_on.get_future().wait();
+                     gone = true;
+                   }));
+  disposer.await(1, in(milliseconds(1)));
+  disposer.await({}, in(milliseconds(1)));
+  disposer.await(2, in_a_while());
+  EXPECT_FALSE(gone);
   go_on.set_value();
-  EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
-  EXPECT_TRUE(disposer.await({}, in(std::chrono::seconds(20))));
+  disposer.await(1, in_a_while());
+  EXPECT_TRUE(gone);
 }
 
 TEST(Disposer, EverybodyWaitsForWhatIsNobodys) {
   std::promise<void> go_on;
+  std::atomic<bool> gone = false;
   Disposer disposer(kSettle);
-  disposer.dispose(Disposer::kNobodysUid, trash([&] { go_on.get_future().wait(); }));
-  EXPECT_FALSE(disposer.await(1, in(milliseconds(1))));
+  disposer.dispose(Disposer::kNobodysUid, trash([&] {
+                     go_on.get_future().wait();
+                     gone = true;
+                   }));
+  disposer.await(1, in(milliseconds(1)));
+  go_on.set_value();
+  disposer.await(1, in_a_while());
+  EXPECT_TRUE(gone);
+}
+
+TEST(Disposer, NobodyWaitsWhenItIsAboutToEnd) {
+  std::promise<void> go_on;
+  Disposer disposer(kSettle);
+  disposer.dispose(1, trash([&] { go_on.get_future().wait(); }));
+  disposer.refuse_waits();
+  disposer.await(1, in_a_while());
   go_on.set_value();
 }
 
@@ -98,21 +119,37 @@ TEST(Disposer, WhatIsKeptGoesWhenItCan) {
   for (int i = 0; i < 300; ++i) {
     disposer.dispose(1, std::make_shared<Trash>([&] { return !is_open; }, settle));
   }
-  EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
+  disposer.await(1, in_a_while());
   EXPECT_GE(kept, 300);
   EXPECT_EQ(gone, 0);
   std::promise<void> other;
   disposer.dispose(2, trash([&] { other.set_value(); }));
   other.get_future().wait();
   is_open = false;
-  while (gone < 300) EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
-  EXPECT_TRUE(disposer.await({}, in(std::chrono::seconds(20))));
+  while (gone < 300) disposer.await(1, in_a_while());
+  disposer.await({}, in_a_while());
+}
+
+// Who lets go of more again and again would else never look at it.
+TEST(Disposer, WhatIsKeptIsLookedAtWhileMoreComes) {
+  std::atomic<bool> is_open = true;
+  std::atomic<bool> gone = false;
+  Disposer disposer(kSettle);
+  disposer.dispose(1, std::make_shared<Trash>([&] { return !is_open; },
+                                              [&](bool has_gone) { gone = gone || has_gone; }));
+  disposer.await(1, in_a_while());
+  is_open = false;
+  while (!gone) {
+    std::promise<void> done;
+    disposer.dispose(1, trash([&] { done.set_value(); }));
+    done.get_future().wait();
+  }
 }
 
 TEST(Disposer, EndsWithWhatIsKept) {
   Disposer disposer(kSettle);
   disposer.dispose(1, std::make_shared<Trash>([] { return false; }));
-  EXPECT_TRUE(disposer.await(1, in(std::chrono::seconds(20))));
+  disposer.await(1, in_a_while());
 }
 
 }  // namespace

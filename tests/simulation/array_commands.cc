@@ -84,7 +84,7 @@ void create(World& world, const Command& command) {
   }
   Charged charged{process->peer.uid, spec.device, 1,
                   place_bytes(world, spec.device, wire::size_bytes_of(spec)) * spec.slots,
-                  attributes == nullptr ? 0 : wire::size_bytes_of(*attributes)};
+                  attributes == nullptr ? 0 : wire::memory_bytes_of(*attributes)};
   const auto call = [&world, spec, exist_ok, attributes](
                         Process& caller, server::Session& session) -> Request::Lacking {
     const State before = state_of(world, session, spec.device);

@@ -29,6 +29,12 @@ struct Sums {
   std::uint64_t files = 0;
 };
 
+// One, and another where somebody has got it to write.
+std::uint64_t descriptors_of_pages(const World& world, wire::FileId id) {
+  const auto* const file = world.memory.page_at(world.broker.files().data({id, 0}));
+  return file->exported_writable ? 2 : 1;
+}
+
 void add_arrays(const World& world, Sums& sums) {
   std::set<std::pair<uid_t, std::uint32_t>> pages;
   for (const Array* array : world.broker.catalog().all()) {
@@ -47,7 +53,9 @@ void add_arrays(const World& world, Sums& sums) {
       pages.emplace(uid, wire::to_int(chunk.file));
     }
   }
-  for (const auto& [uid, file] : pages) ++sums.users[uid].descriptors;
+  for (const auto& [uid, file] : pages) {
+    sums.users[uid].descriptors += descriptors_of_pages(world, wire::FileId{file});
+  }
   sums.files += pages.size();
 }
 
@@ -55,7 +63,9 @@ void add_sessions(const World& world, Sums& sums) {
   for (const Session* session : world.broker.sessions().all()) {
     Usage& usage = sums.users[session->peer.uid];
     for (const auto& [domain, pages] : session->pages) {
-      usage.descriptors += pages->files().size();
+      for (const wire::FileId id : pages->files()) {
+        usage.descriptors += descriptors_of_pages(world, id);
+      }
       sums.files += pages->files().size();
     }
     if (session->ending) continue;
@@ -67,7 +77,7 @@ void add_sessions(const World& world, Sums& sums) {
 void add_segments(const World& world, Sums& sums) {
   for (const auto& file : world.memory.files()) {
     if (!file->segment) continue;
-    ++sums.users[file->domain->uid].descriptors;
+    sums.users[file->domain->uid].descriptors += file->exported_writable ? 2 : 1;
     ++sums.files;
   }
 }

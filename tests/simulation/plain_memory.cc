@@ -13,26 +13,26 @@ class PlainMemory::Opened final : public SharedMemory {
  public:
   Opened(PlainMemory& memory, std::shared_ptr<File> file)
       : memory_(memory), file_(std::move(file)) {}
-  ~Opened() override {
-    memory_.close(file_);
-    if (is_revoked_) std::ranges::fill(file_->words, 0);
-  }
+  ~Opened() override { memory_.close(file_); }
 
   std::uint64_t size_bytes() const override { return file_->size_bytes; }
   std::byte* data() override { return file_->segment ? nullptr : file_->bytes(); }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const override {
+  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) override {
     if (auto status = memory_.count_call(); !status.ok()) return status;
+    file_->exported_writable |= writable;
     memory_.last_export_ = {file_, writable};
     return wire::UniqueFd();
   }
   // As if nobody could, so that a run fails where somebody needs what has gone.
-  server::Elsewhere elsewhere() const override { return server::Elsewhere::kNoWriter; }
-  void revoke() override { is_revoked_ = true; }
+  server::Elsewhere elsewhere() override { return server::Elsewhere::kNoWriter; }
+  bool revoke() override {
+    std::ranges::fill(file_->words, 0);
+    return true;
+  }
 
  private:
   PlainMemory& memory_;
   const std::shared_ptr<File> file_;
-  bool is_revoked_ = false;
 };
 
 absl::Status PlainMemory::count_call() {

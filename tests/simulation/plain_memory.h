@@ -28,6 +28,7 @@ class PlainMemory final : public server::DeviceBackend, public server::PageSourc
     std::uint64_t size_bytes = 0;
     std::vector<std::uint64_t> words;  // of pages
     bool open_in_daemon = true;
+    bool exported_writable = false;
     // As the daemon's books say, once somebody has looked: whose arrays it is for, and who alone
     // may write it.
     std::optional<server::AccessDomain> domain;

@@ -30,7 +30,6 @@ class CountedMemfd : public server::SharedMemory {
   }
   ~CountedMemfd() override {
     if (data_ != nullptr) ::munmap(data_, size_bytes_);
-    if (is_revoked_) server::take_pages(fd_.get(), size_bytes_);
     --live_.files;
     live_.bytes -= size_bytes_;
   }
@@ -40,9 +39,9 @@ class CountedMemfd : public server::SharedMemory {
   void change(absl::FunctionRef<void()> change) override {
     read_only_ ? server::change_read_only(data_, size_bytes_, change) : change();
   }
-  void revoke() override { is_revoked_ = true; }
+  bool revoke() override { return server::take_pages(fd_.get(), size_bytes_); }
 
-  absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
+  absl::StatusOr<UniqueFd> export_fd(bool writable) override {
     const auto path = fmt::format("/proc/self/fd/{}", fd_.get());
     UniqueFd fd(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
     if (!fd) return wire::errno_error(ErrorCode::kInternal, "reopening a fake file", errno);
@@ -54,7 +53,6 @@ class CountedMemfd : public server::SharedMemory {
   const std::uint64_t size_bytes_;
   std::byte* const data_;
   const bool read_only_;
-  bool is_revoked_ = false;
   FakeMemory::Live& live_;
 };
 

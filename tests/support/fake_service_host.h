@@ -44,6 +44,7 @@ class FakeServiceHost final : public server::ServiceHost {
     return absl::OkStatus();
   }
   absl::Status grow(const server::SegmentPool::Growth& growth,
+                    std::chrono::steady_clock::time_point /*until*/,
                     const std::function<void(server::Broker&)>& fn) override {
     ++grown;
     server::DeviceBackend& backend =
@@ -57,12 +58,11 @@ class FakeServiceHost final : public server::ServiceHost {
     });
     return status;
   }
-  bool await_given_back(std::optional<uid_t> /*uid*/,
+  void await_given_back(std::optional<uid_t> /*uid*/,
                         std::chrono::steady_clock::time_point /*until*/) override {
     const std::lock_guard lock(mutex_);
     ++awaited;
     world.try_garbage();
-    return true;
   }
   server::HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override {

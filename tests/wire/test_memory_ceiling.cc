@@ -17,7 +17,7 @@ class MemoryCeilingTest : public ::testing::Test {
     std::ofstream(path) << text << '\n';
   }
   MemoryBound ceiling() const { return memory_ceiling(7, root.path()); }
-  MemoryBound room() const { return memory_room(7, root.path()); }
+  MemoryBound room() const { return memory_room(7, UINT64_MAX, root.path()); }
 
   testing::TemporaryFolder root;
 };
@@ -66,7 +66,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 TEST_F(MemoryCeilingTest, RoomIsWhatTheMachineHasBesideAReserve) {
   write("proc/meminfo", "MemTotal: 9999999 kB\nMemFree: 17 kB\nMemAvailable: 1048576 kB");
-  EXPECT_EQ(room().bytes, (1024 - 64) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 128) * kMiB);
   EXPECT_EQ(room().what, "the machine's memory");
   write("proc/meminfo", "MemAvailable: 1024 kB");
   EXPECT_EQ(room().bytes, 0U);
@@ -77,12 +77,12 @@ TEST_F(MemoryCeilingTest, RoomIsWhatTheFullestGroupOfVersion2HasBesideItsReserve
   write("proc/7/cgroup", "0::/outer/inner");
   write("sys/fs/cgroup/outer/inner/memory.max", std::to_string(1024 * kMiB));
   write("sys/fs/cgroup/outer/inner/memory.current", std::to_string(100 * kMiB));
-  EXPECT_EQ(room().bytes, (1024 - 64 - 100) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 128 - 100) * kMiB);
   EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/inner/memory.max");
   // Others beside it take of what is around both.
   write("sys/fs/cgroup/outer/memory.max", std::to_string(2048 * kMiB));
   write("sys/fs/cgroup/outer/memory.current", std::to_string(1900 * kMiB));
-  EXPECT_EQ(room().bytes, (2048 - 64 - 1900) * kMiB);
+  EXPECT_EQ(room().bytes, (2048 - 128 - 1900) * kMiB);
   EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/memory.max");
   write("sys/fs/cgroup/outer/memory.current", std::to_string(2048 * kMiB));
   EXPECT_EQ(room().bytes, 0U);
@@ -92,15 +92,35 @@ TEST_F(MemoryCeilingTest, RoomCountsACacheOfFilesAsFree) {
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/group\n5:memory:/old");
   write("sys/fs/cgroup/group/memory.max", std::to_string(1024 * kMiB));
-  write("sys/fs/cgroup/group/memory.current", std::to_string(1000 * kMiB));
+  write("sys/fs/cgroup/group/memory.current", std::to_string(900 * kMiB));
   write("sys/fs/cgroup/group/memory.stat",
-        "file 629145600\nshmem 524288000\ninactive_file 83886080\nactive_file 20971520");
-  EXPECT_EQ(room().bytes, (1024 - 64 - 900) * kMiB);
+        "file 629145600\nshmem 524288000\ninactive_file 83886080\nactive_file 10485760\n"
+        "slab_reclaimable 10485760");
+  EXPECT_EQ(room().bytes, (1024 - 128 - 800) * kMiB);
   write("sys/fs/cgroup/memory/old/memory.limit_in_bytes", std::to_string(1024 * kMiB));
-  write("sys/fs/cgroup/memory/old/memory.usage_in_bytes", std::to_string(1000 * kMiB));
+  write("sys/fs/cgroup/memory/old/memory.usage_in_bytes", std::to_string(900 * kMiB));
   write("sys/fs/cgroup/memory/old/memory.stat",
         "inactive_file 629145600\ntotal_inactive_file 41943040\ntotal_active_file 31457280");
-  EXPECT_EQ(room().bytes, (1024 - 64 - 930) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 128 - 830) * kMiB);
+}
+
+TEST_F(MemoryCeilingTest, RoomEndsWhereTheKernelWouldSlowTheGroupDown) {
+  write("proc/7/cgroup", "0::/group");
+  write("sys/fs/cgroup/group/memory.max", "max");
+  write("sys/fs/cgroup/group/memory.high", std::to_string(1024 * kMiB));
+  write("sys/fs/cgroup/group/memory.current", std::to_string(1000 * kMiB));
+  EXPECT_EQ(room().bytes, 0U);
+  EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/group/memory.high");
+}
+
+TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
+  write("proc/meminfo", "MemAvailable: 104857600 kB");
+  write("proc/7/cgroup", "0::/group");
+  write("sys/fs/cgroup/group/memory.max", std::to_string(1024 * kMiB));
+  write("sys/fs/cgroup/group/memory.current", std::to_string(870 * kMiB));
+  write("sys/fs/cgroup/group/memory.stat", "inactive_file 524288000");
+  EXPECT_GE(memory_room(7, 20 * kMiB, root.path()).bytes, 20 * kMiB);
+  EXPECT_EQ(memory_room(7, 600 * kMiB, root.path()).bytes, (1024 - 128 - 370) * kMiB);
 }
 
 TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAnEighth) {

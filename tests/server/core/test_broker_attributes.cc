@@ -21,7 +21,7 @@ using wire::ErrorCode;
 SharedAttributes units(const std::string& unit) {
   return std::make_shared<const wire::Attributes>(wire::Attributes{{"units", unit}});
 }
-const std::uint64_t kUnitsBytes = wire::size_bytes_of(*units("K"));
+const std::uint64_t kUnitsBytes = wire::memory_bytes_of(*units("K"));
 
 std::uint64_t host_bytes(const BrokerWorld& world, uid_t uid) {
   return world.broker.host().quota.used_by(uid).bytes;

@@ -17,6 +17,13 @@ namespace {
 constexpr std::uint64_t kSampled = 1200;
 constexpr uid_t kViewer = 1001;
 
+// In turns, as AdminService.
+void fill(FakeServiceHost& host, const v1::SampleRequest& request, v1::SampleReply& reply) {
+  server::SamplePart part;
+  while (server::fill(host.world.broker, request, peer_of(kViewer), part, reply)) {
+  }
+}
+
 class Samples : public ::testing::Test {
  protected:
   Samples() {
@@ -30,7 +37,7 @@ class Samples : public ::testing::Test {
     request.set_known_through(known_through);
     request.set_after(after);
     v1::SampleReply reply;
-    server::fill(host_.world.broker, request, peer_of(kViewer), reply);
+    fill(host_, request, reply);
     return reply;
   }
   std::vector<v1::SampleReply> parts(std::uint64_t known_through) {
@@ -89,7 +96,7 @@ TEST_F(Samples, OfOthersArraysHaveNothing) {
   server::Session& owner = host.world.connect(1000);
   for (int i = 0; i < 9000; ++i) host.world.create(owner, spec_of(fmt::format("{}", i), 0600, 1));
   v1::SampleReply reply;
-  server::fill(host.world.broker, {}, peer_of(kViewer), reply);
+  fill(host, {}, reply);
   EXPECT_EQ(reply.array_ids_size(), 0);
   EXPECT_NE(reply.through(), 0U) << "there is another part";
 }
