@@ -16,6 +16,8 @@ using std::chrono::steady_clock;
 constexpr steady_clock::duration kFirstPause = milliseconds(10);
 constexpr steady_clock::duration kLastPause = milliseconds(1000);
 constexpr int kPausePerWork = 50;  // times as long as it took
+// Without anything to do: then the thread ends.
+constexpr steady_clock::duration kQuiet = milliseconds(1000);
 // A third of a millisecond, where nobody makes it long.
 constexpr std::size_t kTriesPerRound = 64;
 
@@ -90,7 +92,11 @@ void Disposer::await(std::optional<uid_t> whose, TimePoint until) {
 void Disposer::run(uid_t uid) {
   wire::MutexLock lock(mutex_);
   Payer& payer = payers_.at(uid);
-  while (has_work(payer)) round(payer, lock);
+  for (bool is_quiet = false; !is_quiet;) {
+    while (has_work(payer)) round(payer, lock);
+    const auto until = steady_clock::now() + kQuiet;
+    is_quiet = is_ending_ || payer.news.wait_until(mutex_, until) == std::cv_status::timeout;
+  }
   lock.unlock();
   give_back_heap();
   lock.lock();

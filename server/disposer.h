@@ -1,7 +1,8 @@
 // Gives back what the core has let go of, where nobody waits for that: gigabytes take long, and
 // pages are taken from each mapping that somebody has kept, of which he may have very many. So each
-// user's goes by a thread of its own, which ends when there is no more. What cannot go yet it tries
-// again, ever less often while that does not change. Thread-safe.
+// user's goes by a thread of its own, which ends a second after there was no more, and then gives
+// back what the heap has free, too. What cannot go yet it tries again, ever less often while that
+// does not change. Thread-safe.
 #pragma once
 
 #include <sys/types.h>

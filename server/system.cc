@@ -44,17 +44,15 @@ std::uint64_t descriptor_limit() {
 wire::MemoryBound memory_room(std::uint64_t wanted_bytes) {
   const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes);
   if (room.bytes >= wanted_bytes) return room;
-  give_back_heap();
-  return wire::memory_room(::getpid(), wanted_bytes);
-}
-
-void give_back_heap() {
   using std::chrono::steady_clock;
   static std::atomic<steady_clock::time_point> next{};
   const auto now = steady_clock::now();
   auto due = next.load();
-  if (now < due || !next.compare_exchange_strong(due, now + std::chrono::seconds(1))) return;
-  malloc_trim(0);
+  if (now < due || !next.compare_exchange_strong(due, now + std::chrono::seconds(1))) return room;
+  give_back_heap();
+  return wire::memory_room(::getpid(), wanted_bytes);
 }
+
+void give_back_heap() { malloc_trim(0); }
 
 }  // namespace memlease::server

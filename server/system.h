@@ -22,9 +22,9 @@ void fill_random(std::span<std::uint8_t> bytes);
 wire::Incarnation new_incarnation();
 
 // How much memory the daemon may take, as far as it takes to say whether it is so much. Where that
-// is too little, what the heap has free goes back to the system first.
+// is too little, what the heap has free goes back to the system first, once a second.
 wire::MemoryBound memory_room(std::uint64_t wanted_bytes);
-// What the heap has free: once a second, as that may take long.
+// What the heap has free, to the system: of gigabytes that takes a tenth of a second.
 void give_back_heap();
 
 // How many descriptors this process may have open; 0 = without end.
