@@ -21,8 +21,12 @@ class UserHost final : public ServiceHost {
   explicit UserHost(ServiceHost& host) : host_(host) {}
 
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(turn_) {
-    const wire::MutexLock turn(turn_);
-    host_.with_broker(fn);
+    wire::MutexLock turn(turn_);
+    // What the daemon does after a call, as to tell those who wait for events, may have it again.
+    host_.with_broker([&](Broker& broker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      fn(broker);
+      turn.unlock();
+    });
   }
 
   absl::Status prepare_device(const std::string& device) override {
