@@ -93,14 +93,14 @@ void Disposer::run(uid_t uid) {
   wire::MutexLock lock(mutex_);
   Payer& payer = payers_.at(uid);
   for (bool is_quiet = false; !is_quiet;) {
-    while (has_work(payer)) round(payer, lock);
+    while (has_work(payer)) round(payer);
     const auto until = steady_clock::now() + kQuiet;
     is_quiet = is_ending_ || payer.news.wait_until(mutex_, until) == std::cv_status::timeout;
   }
   lock.unlock();
   give_back_heap();
   lock.lock();
-  while (has_work(payer)) round(payer, lock);
+  while (has_work(payer)) round(payer);
   payers_.erase(uid);
   done_.notify_all();
 }
@@ -114,7 +114,7 @@ bool Disposer::has_work(Payer& payer) {
   }
 }
 
-void Disposer::round(Payer& payer, wire::MutexLock& lock) {
+void Disposer::round(Payer& payer) {
   Heap fresh;
   take(payer.fresh, fresh);
   const std::size_t tried = fresh.size();
@@ -126,12 +126,12 @@ void Disposer::round(Payer& payer, wire::MutexLock& lock) {
     take(payer.kept, again);
   }
   const std::size_t looked = again.size();
-  lock.unlock();
+  mutex_.unlock();
   fresh = try_to_go(std::move(fresh));
   const auto before_looks = steady_clock::now();
   again = try_to_go(std::move(again));
   const auto now = steady_clock::now();
-  lock.lock();
+  mutex_.lock();
   if (payer.kept.empty() && again.empty()) {
     payer.pause = {};
     payer.next_look = now + kFirstPause;

@@ -73,7 +73,7 @@ class Disposer {
   // Waits for some; false: there is no more.
   bool has_work(Payer& payer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tries some of what is there. Without the lock meanwhile.
-  void round(Payer& payer, wire::MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void round(Payer& payer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Says which could not go.
   Heap try_to_go(Heap heap) const;
 
