@@ -1,5 +1,6 @@
 #include "server/system.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -17,6 +18,16 @@ std::uint64_t ms_of(TimePoint now) {
   const auto since = now.time_since_epoch();
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+}
+
+// Not where a sanitizer, or a library that was preloaded, is malloc(): malloc_trim() looks at a
+// heap then that has never been begun, and ends the process.
+bool glibc_has_the_heap() {
+  static const bool has = [] {
+    void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    return libc != nullptr && dlsym(RTLD_DEFAULT, "malloc") == dlsym(libc, "malloc");
+  }();
+  return has;
 }
 
 }  // namespace
@@ -53,6 +64,8 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes) {
   return wire::memory_room(::getpid(), wanted_bytes);
 }
 
-void give_back_heap() { malloc_trim(0); }
+void give_back_heap() {
+  if (glibc_has_the_heap()) malloc_trim(0);
+}
 
 }  // namespace memlease::server
