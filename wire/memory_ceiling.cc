@@ -42,6 +42,17 @@ std::optional<std::uint64_t> read_bytes(const std::string& path) {
   return bytes;
 }
 
+// At which the kernel kills somebody in the group, or slows it down.
+std::optional<MemoryBound> lowest_limit(const std::string& folder, const GroupFiles& files) {
+  std::optional<MemoryBound> lowest;
+  for (const std::string_view name : files.limits) {
+    const std::string file = fmt::format("{}/{}", folder, name);
+    const auto limit = name.empty() ? std::nullopt : read_bytes(file);
+    if (limit && (!lowest || *limit < lowest->bytes)) lowest = {*limit, file};
+  }
+  return lowest;
+}
+
 using Visit = absl::FunctionRef<void(const std::string& folder, const GroupFiles& files)>;
 
 // Every folder that may be of a group that the process is in.
@@ -110,19 +121,13 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const std::string& root) {
   MemoryBound room = machine_room(root);
   visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
-    for (const std::string_view name : files.limits) {
-      if (name.empty()) continue;
-      const std::string file = fmt::format("{}/{}", folder, name);
-      const auto limit = read_bytes(file);
-      if (!limit) continue;
-      const auto usage = read_bytes(fmt::format("{}/{}", folder, files.usage));
-      if (!usage) return;
-      const std::uint64_t most = *limit - std::min(kReserveBytes, *limit / kReservePart);
-      const std::uint64_t at_least = without(most, *usage);
-      if (at_least >= std::min(room.bytes, wanted_bytes)) continue;
-      const std::uint64_t left = without(most, without(*usage, spare_bytes(folder, files)));
-      if (left < room.bytes) room = {left, file};
-    }
+    const auto limit = lowest_limit(folder, files);
+    const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
+    if (!usage) return;
+    const std::uint64_t most = limit->bytes - std::min(kReserveBytes, limit->bytes / kReservePart);
+    if (without(most, *usage) >= std::min(room.bytes, wanted_bytes)) return;
+    const std::uint64_t left = without(most, without(*usage, spare_bytes(folder, files)));
+    if (left < room.bytes) room = {left, limit->what};
   });
   return room;
 }

@@ -70,8 +70,8 @@ class FileTable {
   // Nobody may use it any more: it is disposed of, revoked, with the exceptions that follow. What
   // somebody can still write stays for as long as he can. Until it has gone it stays charged.
   void remove(wire::FileId id) { remove(id, {}, nullptr); }
-  // The same of a segment, whose bytes are in the pool's books meanwhile; these outlive this, or
-  // all that is disposed of.
+  // The same of a segment, whose bytes are in the pool's books meanwhile; these are there until
+  // leave_to_clients().
   void remove(wire::FileId id, Charge bytes, Going& going) { remove(id, std::move(bytes), &going); }
   // How many are on their way: whoever finds no room may find it when they have gone, or are known
   // to be kept.

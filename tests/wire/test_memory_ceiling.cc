@@ -16,6 +16,10 @@ class MemoryCeilingTest : public ::testing::Test {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text << '\n';
   }
+  void write_group(const std::string& group, std::uint64_t limit_mib, std::uint64_t usage_mib) {
+    write("sys/fs/cgroup/" + group + "/memory.max", std::to_string(limit_mib << 20));
+    write("sys/fs/cgroup/" + group + "/memory.current", std::to_string(usage_mib << 20));
+  }
   MemoryBound ceiling() const { return memory_ceiling(7, root.path()); }
   MemoryBound room() const { return memory_room(7, UINT64_MAX, root.path()); }
 
@@ -75,13 +79,11 @@ TEST_F(MemoryCeilingTest, RoomIsWhatTheMachineHasBesideAReserve) {
 TEST_F(MemoryCeilingTest, RoomIsWhatTheFullestGroupOfVersion2HasBesideItsReserve) {
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/outer/inner");
-  write("sys/fs/cgroup/outer/inner/memory.max", std::to_string(1024 * kMiB));
-  write("sys/fs/cgroup/outer/inner/memory.current", std::to_string(100 * kMiB));
+  write_group("outer/inner", 1024, 100);
   EXPECT_EQ(room().bytes, (1024 - 128 - 100) * kMiB);
   EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/inner/memory.max");
   // Others beside it take of what is around both.
-  write("sys/fs/cgroup/outer/memory.max", std::to_string(2048 * kMiB));
-  write("sys/fs/cgroup/outer/memory.current", std::to_string(1900 * kMiB));
+  write_group("outer", 2048, 1900);
   EXPECT_EQ(room().bytes, (2048 - 128 - 1900) * kMiB);
   EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/memory.max");
   write("sys/fs/cgroup/outer/memory.current", std::to_string(2048 * kMiB));
@@ -91,8 +93,7 @@ TEST_F(MemoryCeilingTest, RoomIsWhatTheFullestGroupOfVersion2HasBesideItsReserve
 TEST_F(MemoryCeilingTest, RoomCountsACacheOfFilesAsFree) {
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/group\n5:memory:/old");
-  write("sys/fs/cgroup/group/memory.max", std::to_string(1024 * kMiB));
-  write("sys/fs/cgroup/group/memory.current", std::to_string(900 * kMiB));
+  write_group("group", 1024, 900);
   write("sys/fs/cgroup/group/memory.stat",
         "file 629145600\nshmem 524288000\ninactive_file 83886080\nactive_file 10485760\n"
         "slab_reclaimable 10485760");
@@ -116,8 +117,7 @@ TEST_F(MemoryCeilingTest, RoomEndsWhereTheKernelWouldSlowTheGroupDown) {
 TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/group");
-  write("sys/fs/cgroup/group/memory.max", std::to_string(1024 * kMiB));
-  write("sys/fs/cgroup/group/memory.current", std::to_string(870 * kMiB));
+  write_group("group", 1024, 870);
   write("sys/fs/cgroup/group/memory.stat", "inactive_file 524288000");
   EXPECT_GE(memory_room(7, 20 * kMiB, root.path()).bytes, 20 * kMiB);
   EXPECT_EQ(memory_room(7, 600 * kMiB, root.path()).bytes, (1024 - 128 - 370) * kMiB);
@@ -125,8 +125,7 @@ TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
 
 TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAnEighth) {
   write("proc/7/cgroup", "0::/group");
-  write("sys/fs/cgroup/group/memory.max", std::to_string(128 * kMiB));
-  write("sys/fs/cgroup/group/memory.current", std::to_string(10 * kMiB));
+  write_group("group", 128, 10);
   EXPECT_EQ(room().bytes, (128 - 16 - 10) * kMiB);
 }
 
