@@ -249,30 +249,12 @@ DeviceBackend& Daemon::backend(const std::string& device) {
   return gpu != nullptr ? *gpu : host_memory_;
 }
 
-// Sessions that have ended may still have it, and what has gone may not have been given back.
-absl::Status Daemon::grow(const SegmentPool::Growth& growth, SteadyClock::time_point until,
-                          const std::function<void(Broker&)>& fn) {
+void Daemon::grow(const SegmentPool::Growth& growth, const Grown& fn) {
   auto memory = backend(growth.device).create_segment(growth.size_bytes);
-  for (int waits = 0; !memory.ok();) {
-    bool more = false;
-    bool going = false;
-    with_broker([&](Broker& broker) {
-      more = broker.work_off_ends();
-      going = broker.files().going() != 0;
-    });
-    if (!more) {
-      if (!going || waits++ == kMostWaits || SteadyClock::now() >= until) break;
-      disposer_.await({}, until);
-    }
-    memory = backend(growth.device).create_segment(growth.size_bytes);
-  }
-  absl::Status status;
   with_broker([&](Broker& broker) {
-    status = broker.add_memory(growth, std::move(memory));
-    if (status.ok()) fn(broker);
+    fn(broker, broker.add_memory(growth, std::move(memory)));
     broker.return_surplus(growth.device);
   });
-  return status;
 }
 
 void Daemon::await_given_back(std::optional<uid_t> uid, SteadyClock::time_point until) {

@@ -85,8 +85,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // ServiceHost, on any thread.
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
-  absl::Status grow(const SegmentPool::Growth& growth, std::chrono::steady_clock::time_point until,
-                    const std::function<void(Broker&)>& fn) override;
+  void grow(const SegmentPool::Growth& growth, const Grown& fn) override;
   HistoryWaits& history_waits() override { return history_waits_; }
   void await_given_back(std::optional<uid_t> uid,
                         std::chrono::steady_clock::time_point until) override;

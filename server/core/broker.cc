@@ -80,7 +80,9 @@ absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   auto of_sessions = quota_.charge(peer.uid, Resource::kSessions, 1);
   if (!of_sessions.ok()) return of_sessions.status();
   auto descriptors = quota_.charge(peer.uid, Resource::kDescriptors, kSessionDescriptors);
-  if (!descriptors.ok()) return descriptors.status();
+  if (!descriptors.ok()) {
+    return files_.going_of(peer.uid) == 0 ? descriptors.status() : files_are_going(peer.uid);
+  }
   auto session = std::make_unique<Session>();
   session->id = next_session();
   session->peer = peer;
@@ -392,6 +394,15 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
   auto growth = slot_growth_.add(array, session, slots);
   if (array.slots.size() > before) recorder_.grown(array, session, array.slots.size() - before);
   return growth;
+}
+
+uid_t Broker::payer_of(Session& session, std::optional<ArrayId> array) const {
+  if (array) {
+    if (auto member = memberships_.find(session, *array); member.ok()) {
+      return member->array->domain.uid;
+    }
+  }
+  return session.peer.uid;
 }
 
 absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {

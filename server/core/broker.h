@@ -139,6 +139,8 @@ class Broker {
   // that must be added first, if some must.
   absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Session& session, wire::ArrayId id,
                                                               std::uint32_t slots);
+  // Who pays for memory that the session's calls make: for this array, or one of its own.
+  uid_t payer_of(Session& session, std::optional<wire::ArrayId> array) const;
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens) {
     return memberships_.leave(session, id, opens);

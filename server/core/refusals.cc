@@ -21,6 +21,12 @@ absl::Status out_of_own_memory() {
                     "daemon's memory (LimitDATA=, LimitAS=, ulimit), then try again.");
 }
 
+absl::Status files_are_going(uid_t uid) {
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("files of uid {} that have gone are still being closed", uid),
+                    "Try again in a moment.");
+}
+
 absl::Status no_such_array(const std::string& name, uid_t viewer) {
   return make_error(ErrorCode::kNotFound,
                     fmt::format("there is no array '{}' that uid {} may read", name, viewer),

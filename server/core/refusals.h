@@ -1,6 +1,8 @@
 // What the broker refuses, in words for whoever asked: what is wrong, why, and what to do.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +20,9 @@ namespace memlease::server {
 absl::Status shutting_down();
 // To the same where the daemon's process gets no memory for itself. kOutOfMemory.
 absl::Status out_of_own_memory();
+
+// To whoever connects while what he has let go of takes up the descriptors that are his. kBusy.
+absl::Status files_are_going(uid_t uid);
 
 // Names and arrays.
 absl::Status no_such_array(const std::string& name, uid_t viewer);  // kNotFound

@@ -173,8 +173,9 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
                   size_bytes, backend_.device(), memory_bytes(), limits_.memory_bytes,
                   kept_bytes() == 0
                       ? std::string()
-                      : fmt::format(", {} of them of arrays that have gone, but that processes "
-                                    "which have written them have mapped",
+                      : fmt::format(", {} of them of arrays that have gone and have not been "
+                                    "given back, as processes that have written them have them "
+                                    "mapped, or it takes a moment",
                                     kept_bytes())),
       fmt::format("{}, or raise {}.",
                   size_bytes > limits_.memory_bytes

@@ -1,7 +1,6 @@
 #include "server/rpc/control_service.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "server/rpc/array_list.h"
 #include "server/rpc/open_array.h"
 #include "server/rpc/report_convert.h"
+#include "server/rpc/room_wait.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 
@@ -49,20 +49,26 @@ std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& conte
 }  // namespace
 
 grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
-                                         const SessionCall& fn,
+                                         const SessionCall& fn) {
+  return for_session(context, call, {}, [&](Broker& broker, Session& session, const auto&) {
+    return fn(broker, session);
+  });
+}
+
+grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
                                          const std::optional<SegmentPool::Growth>& growth,
-                                         std::chrono::steady_clock::time_point until) {
+                                         const GrownCall& fn) {
   absl::Status status;
   bool has_session = true;
-  const auto authenticated = [&](Broker& broker) {
+  const auto authenticated = [&](Broker& broker, const absl::Status& grown) {
     auto session = broker.authenticate(credential_of(context), uid_);
     has_session = session.ok();
-    status = has_session ? fn(broker, **session) : session.status();
+    status = has_session ? fn(broker, **session, grown) : session.status();
   };
   if (growth) {
-    if (auto grown = host_.grow(*growth, until, authenticated); !grown.ok()) status = grown;
+    host_.grow(*growth, authenticated);
   } else {
-    host_.with_broker(authenticated);
+    host_.with_broker([&](Broker& broker) { authenticated(broker, absl::OkStatus()); });
   }
   host_.log().debug("call",
                     {{"name", call},
@@ -78,44 +84,34 @@ grpc::Status ControlService::answer(const absl::Status& status) {
   return wire::to_grpc(status);
 }
 
-// Memory that is missing is made between two rounds, without the broker's lock. And what finds no
-// room may find it once more of the sessions that have ended is worked off, or what has gone has
-// been given back: the user's own at first, and, where no quota refuses, everybody's.
+// Memory that is missing is made between two rounds, without the broker's lock.
 grpc::Status ControlService::with_memory(const grpc::ServerContext& context, const char* call,
-                                         const MemoryCall& fn) {
-  const auto until = std::chrono::steady_clock::now() + kLongestGivingBack;
+                                         const MemoryCall& fn, std::optional<wire::ArrayId> array) {
+  RoomWait room(host_);
   std::optional<SegmentPool::Growth> growth;
-  for (int waits = 0;;) {
-    Room room = Room::kNone;
-    bool refused_by_quota = false;
+  for (;;) {
+    bool again = false;
     std::optional<SegmentPool::Growth> missing;
-    const auto round = [&](Broker& broker, Session& session) {
-      auto lacks = fn(broker, session);
+    const auto round = [&](Broker& broker, Session& session, const absl::Status& grown) {
+      Lacking lacks = grown.ok() ? fn(broker, session) : grown;
       if (lacks.ok()) {
         missing = *std::move(lacks);
         return absl::OkStatus();
       }
-      refused_by_quota = wire::code_of(lacks.status()) == wire::ErrorCode::kQuotaExceeded;
-      room = make_room(broker, lacks.status(), uid_, waits == 0);
-      const bool is_last =
-          waits == kMostWaits || std::chrono::steady_clock::now() >= until || context.IsCancelled();
-      if (room == Room::kLater && is_last) room = Room::kNone;
-      return room == Room::kNone ? lacks.status() : absl::OkStatus();
+      again = !context.IsCancelled() &&
+              room.begin(broker, lacks.status(), broker.payer_of(session, array));
+      return again ? absl::OkStatus() : lacks.status();
     };
-    grpc::Status status = for_session(context, call, round, growth, until);
-    if (!status.ok() || (!missing && room == Room::kNone)) return status;
-    if (room == Room::kLater) {
-      const bool waits_for_his_own = refused_by_quota || waits == 0;
-      host_.await_given_back(waits_for_his_own ? std::optional(uid_) : std::nullopt, until);
-      ++waits;
-    }
+    grpc::Status status = for_session(context, call, growth, round);
+    if (!status.ok() || (!missing && !again)) return status;
+    room.wait();
     growth = std::move(missing);
   }
 }
 
 grpc::Status ControlService::make(const grpc::ServerContext& context, const char* call,
-                                  const std::string& device, const Make& make,
-                                  v1::OpenReply& reply) {
+                                  const std::string& device, const Make& make, v1::OpenReply& reply,
+                                  std::optional<wire::ArrayId> array) {
   bool prepared = false;
   bool prepare = false;
   const auto create = [&](Broker& broker, Session& session) -> Lacking {
@@ -132,11 +128,11 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
     }
     return std::nullopt;
   };
-  grpc::Status status = with_memory(context, call, create);
+  grpc::Status status = with_memory(context, call, create, array);
   if (!status.ok() || !prepare) return status;
   if (auto found = host_.prepare_device(device); !found.ok()) return answer(found);
   prepared = true;
-  return with_memory(context, call, create);
+  return with_memory(context, call, create, array);
 }
 
 grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
@@ -156,7 +152,7 @@ grpc::Status ControlService::OpenReplica(grpc::ServerContext* context,
     const auto open = [&](Broker& broker, Session& session) {
       return broker.open_replica(session, id, request->device());
     };
-    return make(*context, "OpenReplica", request->device(), open, *reply);
+    return make(*context, "OpenReplica", request->device(), open, *reply, id);
   }
   return for_session(*context, "OpenReplica", [&](Broker& broker, Session& session) {
     auto opened = broker.open_replica(session, id, request->number());
@@ -227,9 +223,11 @@ grpc::Status ControlService::ConfirmWriter(grpc::ServerContext* context,
 
 grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
                                      const v1::AddSlotRequest* request, v1::Empty* /*reply*/) {
-  return with_memory(*context, "AddSlot", [&](Broker& broker, Session& session) {
-    return broker.add_slot(session, wire::ArrayId{request->array_id()}, request->slots());
-  });
+  const wire::ArrayId array{request->array_id()};
+  const auto add = [&](Broker& broker, Session& session) {
+    return broker.add_slot(session, array, request->slots());
+  };
+  return with_memory(*context, "AddSlot", add, array);
 }
 
 grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,

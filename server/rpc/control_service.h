@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -52,22 +51,25 @@ class ControlService final : public v1::Control::Service {
                        v1::HoldersReply* reply) override;
 
  private:
-  // Runs fn for the session that the call speaks for, with more memory if it asked for that.
+  // Runs fn for the session that the call speaks for.
   using SessionCall = std::function<absl::Status(Broker&, Session&)>;
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
-                           const SessionCall& fn,
-                           const std::optional<SegmentPool::Growth>& growth = {},
-                           std::chrono::steady_clock::time_point until = {});
+                           const SessionCall& fn);
+  // The same with more memory, if there is a growth, or why that is not to be had.
+  using GrownCall = std::function<absl::Status(Broker&, Session&, const absl::Status& grown)>;
+  grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
+                           const std::optional<SegmentPool::Growth>& growth, const GrownCall& fn);
   // The same for a call that takes room: it is tried again with the memory that it says it lacks,
-  // and when ends of sessions may have left some.
+  // and as long as there may be room later. `array`: whose owner pays for it.
   using Lacking = absl::StatusOr<std::optional<SegmentPool::Growth>>;
   using MemoryCall = std::function<Lacking(Broker&, Session&)>;
   grpc::Status with_memory(const grpc::ServerContext& context, const char* call,
-                           const MemoryCall& fn);
+                           const MemoryCall& fn, std::optional<wire::ArrayId> array = {});
   // Opens what `make` makes on the device, which is made ready first.
   using Make = std::function<absl::StatusOr<Broker::Creation>(Broker&, Session&)>;
   grpc::Status make(const grpc::ServerContext& context, const char* call, const std::string& device,
-                    const Make& make, v1::OpenReply& reply);
+                    const Make& make, v1::OpenReply& reply,
+                    std::optional<wire::ArrayId> array = {});
   // As a call's answer, which is counted.
   grpc::Status answer(const absl::Status& status);
 

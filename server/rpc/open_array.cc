@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "fmt/format.h"
+#include "server/rpc/room_wait.h"
 #include "wire/attach_frame.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -59,25 +60,6 @@ absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request) {
 
 namespace {
 
-bool is_refusal(const absl::Status& status) {
-  const wire::ErrorCode code = wire::code_of(status);
-  return code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory;
-}
-
-// Whether it may be otherwise for this uid in a moment.
-bool awaits_files(const Broker& broker, const absl::Status& status, uid_t uid,
-                  bool looks_at_kept = true) {
-  const FileTable& files = broker.files();
-  if (!is_refusal(status)) return false;
-  const bool is_his_own = wire::code_of(status) == wire::ErrorCode::kQuotaExceeded;
-  return (looks_at_kept && files.keeps_some_of(uid)) ||
-         (is_his_own ? files.going_of(uid) : files.going()) != 0;
-}
-
-bool awaits_ends(const Broker& broker, const absl::Status& status) {
-  return is_refusal(status) && broker.sessions_are_ending();
-}
-
 absl::Status no_request(const char* call) {
   return wire::make_error(wire::ErrorCode::kInvalidArgument,
                           fmt::format("OPEN has no request of {}", call),
@@ -99,8 +81,8 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
     uid = session.peer.uid;
     const auto opened = open(broker, session);
     status = opened.status();
-    if (awaits_ends(broker, status) || awaits_files(broker, status, uid)) {
-      status = absl::OkStatus();  // a call can wait for that
+    if (RoomWait::is_worthwhile(broker, status, uid)) {
+      status = absl::OkStatus();  // a call can wait
       return;
     }
     if (!opened.ok() || !*opened) return;
@@ -127,11 +109,6 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
 }
 
 }  // namespace
-
-Room make_room(Broker& broker, const absl::Status& status, uid_t uid, bool looks_at_kept) {
-  if (awaits_ends(broker, status) && broker.work_off_ends()) return Room::kPerhaps;
-  return awaits_files(broker, status, uid, looks_at_kept) ? Room::kLater : Room::kNone;
-}
 
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId id,
                                        const std::string& request) {

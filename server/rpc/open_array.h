@@ -41,15 +41,6 @@ struct Creating {
 };
 absl::StatusOr<Creating> from_proto(const v1::CreateRequest& request);
 
-// What an array finds no room for may be what sessions that have ended still have, or what has gone
-// and has not been given back, or was kept when somebody last looked.
-enum class Room : std::uint8_t {
-  kNone,
-  kPerhaps,  // now
-  kLater,    // once that has been given back
-};
-Room make_room(Broker& broker, const absl::Status& status, uid_t uid, bool looks_at_kept);
-
 // The calls Open and Create, as SessionHost has them. The request is not trusted.
 absl::StatusOr<OpenedArray> open_array(ServiceHost& host, wire::SessionId session,
                                        const std::string& request);

@@ -20,11 +20,6 @@
 
 namespace memlease::server {
 
-// How long a call waits for what has gone to be given back, and how often: what an attempt has let
-// go of in vain is awaited, too.
-constexpr std::chrono::seconds kLongestGivingBack{10};
-constexpr int kMostWaits = 6;
-
 struct DaemonFacts {
   std::string version;
   std::string incarnation;  // 16 bytes
@@ -43,12 +38,10 @@ class ServiceHost {
   // a session may cause it. Whether the core knows the device then is up to that. kUnsupported:
   // this daemon can have none.
   virtual absl::Status prepare_device(const std::string& device) = 0;
-  // Makes memory for the core, which goes on meanwhile, and calls fn with the core that has it:
-  // what fn leaves unused beyond warm_bytes goes back. Not called if there is no memory, also after
-  // what was to be given back has been awaited, until then at most.
-  virtual absl::Status grow(const SegmentPool::Growth& growth,
-                            std::chrono::steady_clock::time_point until,
-                            const std::function<void(Broker&)>& fn) = 0;
+  // Makes memory for the core, which goes on meanwhile, and calls fn with the core that has it, or
+  // with why there is none: what fn leaves unused beyond warm_bytes goes back.
+  using Grown = std::function<void(Broker&, const absl::Status&)>;
+  virtual void grow(const SegmentPool::Growth& growth, const Grown& fn) = 0;
   // Blocks until what the core has let go of has been given back, or is known to be kept, as far as
   // somebody has looked: on the account that pays for this uid, or all. Not beyond `until`.
   virtual void await_given_back(std::optional<uid_t> uid,

@@ -32,10 +32,7 @@ class UserHost final : public ServiceHost {
   absl::Status prepare_device(const std::string& device) override {
     return host_.prepare_device(device);
   }
-  absl::Status grow(const SegmentPool::Growth& growth, std::chrono::steady_clock::time_point until,
-                    const std::function<void(Broker&)>& fn) override {
-    return host_.grow(growth, until, fn);
-  }
+  void grow(const SegmentPool::Growth& growth, const Grown& fn) override { host_.grow(growth, fn); }
   void await_given_back(std::optional<uid_t> uid,
                         std::chrono::steady_clock::time_point until) override {
     host_.await_given_back(uid, until);

@@ -18,7 +18,7 @@
 
 namespace memlease::testing {
 
-class FakeServiceHost final : public server::ServiceHost {
+class FakeServiceHost : public server::ServiceHost {
  public:
   void with_broker(const std::function<void(server::Broker&)>& fn) override {
     std::vector<server::HistoryEvent> events;
@@ -43,20 +43,14 @@ class FakeServiceHost final : public server::ServiceHost {
     world.broker.add_device(gpu, {});
     return absl::OkStatus();
   }
-  absl::Status grow(const server::SegmentPool::Growth& growth,
-                    std::chrono::steady_clock::time_point /*until*/,
-                    const std::function<void(server::Broker&)>& fn) override {
+  void grow(const server::SegmentPool::Growth& growth, const Grown& fn) override {
     ++grown;
     server::DeviceBackend& backend =
         growth.device == gpu.device() ? static_cast<server::DeviceBackend&>(gpu) : world.memory;
-    absl::Status status;
     with_broker([&](server::Broker& broker) {
-      status = broker.add_memory(growth, backend.create_segment(growth.size_bytes));
-      if (!status.ok()) return;
-      fn(broker);
+      fn(broker, broker.add_memory(growth, backend.create_segment(growth.size_bytes)));
       broker.return_surplus(growth.device);
     });
-    return status;
   }
   void await_given_back(std::optional<uid_t> /*uid*/,
                         std::chrono::steady_clock::time_point /*until*/) override {

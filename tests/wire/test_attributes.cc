@@ -95,6 +95,16 @@ TEST(Attributes, HaveNamesThatTerminalsCanShow) {
   expect_refused({{"\xff", true}}, "not UTF-8");
 }
 
+TEST(Attributes, TakeMoreMemoryThanTheyCount) {
+  const Attributes texts{{"x", std::vector<std::string>(4000)}};
+  EXPECT_LE(size_bytes_of(texts), kMaxAttributeBytes);
+  EXPECT_GE(memory_bytes_of(texts), 4000 * sizeof(std::string));
+  Attributes flags;
+  for (int i = 0; i < 1000; ++i) flags[std::to_string(i)] = true;
+  EXPECT_LE(size_bytes_of(flags), kMaxAttributeBytes);
+  EXPECT_GE(memory_bytes_of(flags), 1000 * sizeof(Attributes::value_type));
+}
+
 TEST(Attributes, HaveTextsInUtf8) {
   expect_refused({{"x", "\xc3"}}, "'x' has text that is not UTF-8");
   expect_refused({{"x", std::vector<std::string>{"fine", "\xff"}}}, "'x' has text");

@@ -1,8 +1,6 @@
 // What the services want of the daemon around the core, and for whom: over a channel without
 // sockets, to a fake.
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
@@ -10,114 +8,14 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "memlease/v1/admin.grpc.pb.h"
-#include "memlease/v1/control.grpc.pb.h"
-#include "server/rpc/admin_service.h"
-#include "server/rpc/control_service.h"
-#include "tests/support/fake_service_host.h"
+#include "tests/server/rpc/services.h"
 #include "tests/support/thread_names.h"
-#include "wire/error.h"
-#include "wire/grpc/convert.h"
 
 namespace memlease::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr uid_t kUser = 1000, kStranger = 1001;
-
-// The services of one uid's connection.
-class Connection {
- public:
-  Connection(server::ServiceHost& host, uid_t uid) : control_(host, uid), admin_(host, uid) {
-    grpc::ServerBuilder builder;
-    builder.RegisterService(&control_);
-    builder.RegisterService(&admin_);
-    queue_ = std::make_unique<server::CallQueue>(builder.AddCompletionQueue());
-    server_ = builder.BuildAndStart();
-    admin_.expect_calls(*queue_);
-    channel_ = server_->InProcessChannel({});
-  }
-  ~Connection() { server_->Shutdown(); }
-
-  // "OK", or the name of the error.
-  template <typename Stub, typename Request, typename Reply>
-  std::string call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                   const Request& request, Reply& reply, const server::Session* session = nullptr) {
-    grpc::ClientContext context;
-    return call(context, method, request, reply, session);
-  }
-  template <typename Stub, typename Request, typename Reply>
-  std::string call(grpc::ClientContext& context,
-                   grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                   const Request& request, Reply& reply, const server::Session* session = nullptr) {
-    if (session != nullptr) {
-      const auto bytes = credential_of(*session);
-      context.AddMetadata("memlease-token-bin", std::string(bytes.begin(), bytes.end()));
-    }
-    Stub stub(channel_);
-    const auto status = wire::from_grpc((stub.*method)(&context, request, &reply));
-    return status.ok() ? "OK" : std::string(wire::name_of(wire::code_of(status)));
-  }
-
-  std::string create(const wire::ArraySpec& spec, const server::Session* session) {
-    v1::CreateRequest request;
-    *request.mutable_spec() = wire::to_proto(spec);
-    opened.Clear();
-    return call(&v1::Control::Stub::Create, request, opened, session);
-  }
-  std::string evict(const server::Session& session) {
-    v1::EvictRequest request;
-    request.set_session_id(wire::to_int(session.id));
-    v1::Empty reply;
-    return call(&v1::Admin::Stub::Evict, request, reply);
-  }
-
-  // The arrays of the events; sets `seen` and `answer`, unless a context of the caller's is given.
-  std::vector<std::string> history(std::uint64_t after, bool wait = false,
-                                   grpc::ClientContext* context = nullptr) {
-    v1::HistoryRequest request;
-    request.set_after(after);
-    request.set_wait(wait);
-    v1::HistoryReply reply;
-    grpc::ClientContext own;
-    const std::string said =
-        call(context == nullptr ? own : *context, &v1::Admin::Stub::History, request, reply);
-    std::vector<std::string> arrays;
-    for (const auto& event : reply.events()) arrays.push_back(event.array());
-    if (context == nullptr) {
-      seen = std::move(reply);
-      answer = said;
-    }
-    return arrays;
-  }
-
-  v1::OpenReply opened;  // by the last create()
-  v1::HistoryReply seen;
-  std::string answer;
-
- private:
-  server::ControlService control_;
-  server::AdminService admin_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<server::CallQueue> queue_;
-  std::shared_ptr<grpc::Channel> channel_;
-};
-
-class Services : public ::testing::Test {
- protected:
-  static wire::ArraySpec on_gpu(const std::string& name) {
-    auto spec = spec_of(name, 0600, 2);
-    spec.device = "GPU-1";
-    return spec;
-  }
-
-  FakeServiceHost host;
-  Connection user{host, kUser};
-  Connection stranger{host, kStranger};
-  server::Session& session = host.world.connect(kUser);
-};
 
 TEST_F(Services, MemoryForAnArrayIsMadeBesideTheCore) {
   EXPECT_EQ(user.create(spec_of("a"), &session), "OK");
@@ -126,69 +24,6 @@ TEST_F(Services, MemoryForAnArrayIsMadeBesideTheCore) {
   EXPECT_EQ(user.opened.slots_size(), 3);
   EXPECT_EQ(user.create(spec_of("b"), &session), "OK");
   EXPECT_EQ(host.grown, 1) << "there was room for it";
-}
-
-TEST_F(Services, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
-  server::Session& dying = host.world.connect(kUser);
-  for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of("many/" + std::to_string(i)));
-  host.world.broker.exited(dying.id);
-  ASSERT_TRUE(host.world.broker.sessions_are_ending());
-  server::Broker::Limits limits;
-  limits.per_uid.arrays = 1;
-  host.world.broker.set_limits(limits, {});
-  EXPECT_EQ(user.create(spec_of("a"), &session), "OK");
-  EXPECT_FALSE(host.world.broker.sessions_are_ending());
-  EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
-}
-
-TEST_F(Services, ACreationWaitsUntilWhatHasGoneIsGivenBack) {
-  server::Broker::Limits limits;
-  limits.memory.memory_bytes = host.world.memory.segment_sizes().first;
-  host.world.broker.set_limits(limits, {});
-  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
-  const wire::ArrayId id{user.opened.array_id()};
-  const auto segment = host.world.broker.catalog().find(id)->slots[0].file;
-  auto writer = host.world.broker.fetch_file(session.id, segment, true);
-  ASSERT_TRUE(writer.ok() && writer->writable);
-  host.world.keeps_garbage = true;
-  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
-  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
-  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OutOfMemory");
-  EXPECT_EQ(host.awaited, 1);
-  writer->fd.reset();
-  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OK");
-  EXPECT_EQ(host.awaited, 2) << "whether what was kept is so still";
-}
-
-// Whose rows' descriptors are what the caller lacks.
-TEST_F(Services, ASubscriptionAndAWriterTakeWhatSessionsThatHaveEndedStillHave) {
-  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
-  v1::ArrayRequest array;
-  array.set_array_id(user.opened.array_id());
-  const auto with_an_end = [&](const auto& call) {
-    server::Session& dying = host.world.connect(kUser);
-    host.world.subscribe(dying, host.world.open(dying, "a"));
-    for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of(fmt::format("many/{}", i)));
-    host.world.unmap_pages();
-    host.world.broker.exited(dying.id);
-    ASSERT_TRUE(host.world.broker.sessions_are_ending());
-    server::Broker::Limits limits;
-    limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
-    host.world.broker.set_limits(limits, {});
-    EXPECT_EQ(call(), "OK");
-    EXPECT_FALSE(host.world.broker.sessions_are_ending());
-    host.world.broker.set_limits({}, {});
-  };
-  with_an_end([&] {
-    v1::SubscribeReply reply;
-    return user.call(&v1::Control::Stub::Subscribe, array, reply, &session);
-  });
-  server::Session& writer = host.world.connect(kUser);
-  host.world.open(writer, "a");
-  with_an_end([&] {
-    v1::AcquireWriterReply reply;
-    return user.call(&v1::Control::Stub::AcquireWriter, array, reply, &writer);
-  });
 }
 
 TEST_F(Services, ABatchOfDeparturesSaysFirstWhatIsWorthAskingAgain) {
@@ -375,6 +210,19 @@ TEST_F(Services, AListOfArraysLeavesTheCoreToOthersInBetween) {
   EXPECT_EQ(host.turns, 4) << "the names, and 128 arrays at a time";
   EXPECT_EQ(stranger.call(&v1::Admin::Stub::ListArrays, v1::ListArraysRequest(), reply), "OK");
   EXPECT_EQ(reply.arrays_size(), 0);
+}
+
+TEST_F(Services, ASampleLeavesTheCoreToOthersInBetween) {
+  for (int i = 0; i < 1100; ++i) {
+    host.world.create(session, spec_of(fmt::format("u/{}", i), 0600, 1));
+  }
+  host.turns = 0;
+  v1::SampleRequest columns;
+  columns.set_known_through(UINT64_MAX);
+  v1::SampleReply reply;
+  EXPECT_EQ(user.call(&v1::Admin::Stub::Sample, columns, reply), "OK");
+  EXPECT_EQ(reply.array_ids_size(), 1100);
+  EXPECT_EQ(host.turns, 3) << "512 arrays at a time";
 }
 
 TEST_F(Services, ASessionSaysWhatItHasCreatedAndLeavesTheCoreToOthersMeanwhile) {

@@ -1,0 +1,145 @@
+// Who is refused room may find it once sessions that have ended are worked off, or what has gone
+// has been given back.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fmt/format.h"
+#include "tests/server/rpc/services.h"
+
+namespace memlease::testing {
+namespace {
+
+class RoomWait : public Services {};
+
+TEST_F(RoomWait, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
+  server::Session& dying = host.world.connect(kUser);
+  for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of("many/" + std::to_string(i)));
+  host.world.broker.exited(dying.id);
+  ASSERT_TRUE(host.world.broker.sessions_are_ending());
+  server::Broker::Limits limits;
+  limits.per_uid.arrays = 1;
+  host.world.broker.set_limits(limits, {});
+  EXPECT_EQ(user.create(spec_of("a"), &session), "OK");
+  EXPECT_FALSE(host.world.broker.sessions_are_ending());
+  EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
+}
+
+TEST_F(RoomWait, ACreationWaitsUntilWhatHasGoneIsGivenBack) {
+  server::Broker::Limits limits;
+  limits.memory.memory_bytes = host.world.memory.segment_sizes().first;
+  host.world.broker.set_limits(limits, {});
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  const wire::ArrayId id{user.opened.array_id()};
+  const auto segment = host.world.broker.catalog().find(id)->slots[0].file;
+  auto writer = host.world.broker.fetch_file(session.id, segment, true);
+  ASSERT_TRUE(writer.ok() && writer->writable);
+  host.world.keeps_garbage = true;
+  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
+  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OutOfMemory");
+  EXPECT_EQ(host.awaited, 1);
+  writer->fd.reset();
+  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OK");
+  EXPECT_EQ(host.awaited, 2) << "whether what was kept is so still";
+}
+
+// Whose rows' descriptors are what the caller lacks.
+TEST_F(RoomWait, ASubscriptionAndAWriterTakeWhatSessionsThatHaveEndedStillHave) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  v1::ArrayRequest array;
+  array.set_array_id(user.opened.array_id());
+  const auto with_an_end = [&](const auto& call) {
+    server::Session& dying = host.world.connect(kUser);
+    host.world.subscribe(dying, host.world.open(dying, "a"));
+    for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of(fmt::format("many/{}", i)));
+    host.world.unmap_pages();
+    host.world.broker.exited(dying.id);
+    ASSERT_TRUE(host.world.broker.sessions_are_ending());
+    server::Broker::Limits limits;
+    limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
+    host.world.broker.set_limits(limits, {});
+    EXPECT_EQ(call(), "OK");
+    EXPECT_FALSE(host.world.broker.sessions_are_ending());
+    host.world.broker.set_limits({}, {});
+  };
+  with_an_end([&] {
+    v1::SubscribeReply reply;
+    return user.call(&v1::Control::Stub::Subscribe, array, reply, &session);
+  });
+  server::Session& writer = host.world.connect(kUser);
+  host.world.open(writer, "a");
+  with_an_end([&] {
+    v1::AcquireWriterReply reply;
+    return user.call(&v1::Control::Stub::AcquireWriter, array, reply, &writer);
+  });
+}
+
+TEST_F(RoomWait, MemoryThatTheMachineRefusesIsAwaited) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  const wire::ArrayId id{user.opened.array_id()};
+  host.world.keeps_garbage = true;
+  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
+  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  ASSERT_NE(host.world.broker.files().going(), 0U);
+  host.world.memory.fail_only(1);
+  EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OK");
+  EXPECT_EQ(host.awaited, 1);
+  host.world.memory.fail_from(1);
+  EXPECT_EQ(user.create(spec_of("c", 0640), &session), "OutOfMemory");
+  EXPECT_EQ(host.awaited, 1) << "nothing was on its way";
+}
+
+// Where a quota refuses, what counts is whose quota that is: not the caller.
+TEST_F(RoomWait, ASlotOfAnothersArrayWaitsForItsOwnersMemory) {
+  auto spec = spec_of("shared", 0606, 2);
+  spec.shape = {1 << 20};  // its slots fill their segment
+  spec.max_slots = 3;
+  ASSERT_EQ(user.create(spec, &session), "OK");
+  const wire::ArrayId shared{user.opened.array_id()};
+  auto old_spec = spec_of("old", 0600, 1);
+  old_spec.shape = spec.shape;
+  ASSERT_EQ(user.create(old_spec, &session), "OK");
+  const wire::ArrayId old{user.opened.array_id()};
+
+  server::Session& writing = host.world.connect(kStranger);
+  host.world.open(writing, "shared");
+  host.world.become_writer(writing, shared);
+  wire::ReaderRow& row = host.world.subscribe(writing, shared);
+  row.holds()[0].store(1);
+  row.holds()[1].store(1);
+  host.world.keeps_garbage = true;
+  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "old").ok());
+  ASSERT_TRUE(host.world.broker.leave(session, old, 1).ok());
+  server::Broker::Limits limits;
+  limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
+  host.world.broker.set_limits(limits, {});
+  v1::AddSlotRequest request;
+  request.set_array_id(wire::to_int(shared));
+  request.set_slots(2);
+  v1::Empty reply;
+  EXPECT_EQ(stranger.call(&v1::Control::Stub::AddSlot, request, reply, &writing), "OK");
+  EXPECT_EQ(host.awaited, 1);
+}
+
+TEST_F(RoomWait, WhoConnectsWhileHisFilesAreClosedIsToTryAgain) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  const wire::ArrayId id{user.opened.array_id()};
+  host.world.keeps_garbage = true;
+  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
+  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  server::Broker::Limits limits;
+  limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
+  host.world.broker.set_limits(limits, {});
+  const auto refused = [&] {
+    return wire::code_of(host.world.broker.open_session(session.peer).status());
+  };
+  EXPECT_EQ(refused(), wire::ErrorCode::kBusy);
+  host.world.try_garbage();
+  limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
+  host.world.broker.set_limits(limits, {});
+  EXPECT_EQ(refused(), wire::ErrorCode::kQuotaExceeded) << "there is nothing to wait for";
+}
+
+}  // namespace
+}  // namespace memlease::testing
