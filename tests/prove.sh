@@ -45,6 +45,8 @@ readonly goals=(
   'soak test_integration Soak.*'
   'kernel_calls test_integration FailingKernelCalls.*'
   'connections test_integration *FloodBeside.*'
+  'shares test_integration FairShares.*'
+  'access test_server_rpc AccessTable.*'
   'stopped test_integration StoppedCallers.*'
   'unread test_channel AttachLimits.OfMany*'
   'http2 test_integration Http2Floods.*'

@@ -24,12 +24,12 @@ CallTimer::CallTimer(const Client& client, std::string name)
     : client_(client), name_(std::move(name)), thread_([this] { call_on(); }) {}
 
 CallTimer::~CallTimer() {
-  stop_.store(true);
+  end();
   if (thread_.joinable()) thread_.join();
 }
 
 CallTimes CallTimer::stop() {
-  stop_.store(true);
+  end();
   thread_.join();
   return {took_.size(), percentile_us(took_, 50), percentile_us(took_, 99)};
 }

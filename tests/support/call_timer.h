@@ -22,6 +22,8 @@ class CallTimer {
   CallTimer(const CallTimer&) = delete;
   CallTimer& operator=(const CallTimer&) = delete;
 
+  // It makes no further calls; does not wait for the last one.
+  void end() { stop_.store(true); }
   // Throws nothing; call once.
   CallTimes stop();
   // After that: the first call that failed; "" = none did.

@@ -12,8 +12,10 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -44,7 +46,7 @@ class PeerProgram {
     std::string command;
     words >> command;
     const auto known = kCommands.find(command);
-    if (known == kCommands.end()) return "there is no command " + command;
+    if (known == kCommands.end()) throw Internal("there is no command " + command, "");
     return (this->*known->second)(words);
   }
 
@@ -72,11 +74,14 @@ class PeerProgram {
     return fmt::format("{} {}", lease.version(), lease.slot());
   }
 
-  std::string connect(Words&) {
+  Client connected() const {
     ConnectOptions options;
     options.directory = directory_;
     options.start = false;
-    client_.emplace(Client::connect(options));
+    return Client::connect(options);
+  }
+  std::string connect(Words&) {
+    client_.emplace(connected());
     return std::to_string(client_->session_id());
   }
   // NAME SLOTS MODE WORDS LIFETIME ["exclusive"]: "session" or "persistent". SLOTS "3" are 3 and no
@@ -190,17 +195,35 @@ class PeerProgram {
     if (!watched.wrong.empty()) throw Internal(watched.wrong, "");
     return fmt::format("{} {} {}", watched.reads, watched.last_version, watched.died);
   }
-  // NAME: makes calls all the time until "calls_timed" -> CALLS P50_US P99_US, or an error: the
+  // NAME: makes calls all the time until "calls_timed" -> CALLS P50_US P99_US (of one), or an error: the
   // first call that failed.
   std::string time_calls(Words& words) {
-    call_timer_.emplace(*client_, name_in(words));
+    call_timers_.push_back(std::make_unique<CallTimer>(*client_, name_in(words)));
+    return "";
+  }
+  // N NAME: the same of so many clients, each in a thread of its own, and with an array of its own.
+  std::string time_calls_of(Words& words) {
+    const auto clients = next<std::size_t>(words);
+    const std::string name = name_in(words);
+    while (crowd_.size() < clients) crowd_.push_back(connected());
+    for (const Client& client : crowd_) {
+      call_timers_.push_back(
+          std::make_unique<CallTimer>(client, fmt::format("{}/{}", name, call_timers_.size())));
+    }
     return "";
   }
   std::string calls_timed(Words&) {
-    const CallTimes times = call_timer_->stop();
-    const std::string wrong = call_timer_->wrong();
-    call_timer_.reset();
-    if (!wrong.empty()) throw Internal(wrong, "");
+    const std::vector<std::unique_ptr<CallTimer>> timers = std::move(call_timers_);
+    for (const auto& timer : timers) timer->end();
+    CallTimes times;
+    for (const auto& timer : timers) {
+      const std::uint64_t others = times.calls;
+      times = timer->stop();
+      times.calls += others;
+    }
+    for (const auto& timer : timers) {
+      if (!timer->wrong().empty()) throw Internal(timer->wrong(), "");
+    }
     return fmt::format("{} {} {}", times.calls, times.p50_us, times.p99_us);
   }
   std::string version(Words& words) { return std::to_string(array(name_in(words)).version()); }
@@ -341,7 +364,8 @@ class PeerProgram {
   std::map<std::string, WriteLease> writes_;
   std::map<std::string, std::vector<ReadLease>> reads_;
   std::map<std::string, Watcher> watchers_;
-  std::optional<CallTimer> call_timer_;
+  std::vector<Client> crowd_;
+  std::vector<std::unique_ptr<CallTimer>> call_timers_;
 };
 
 const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
@@ -362,6 +386,7 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"watch", &PeerProgram::watch},
         {"unwatch", &PeerProgram::unwatch},
         {"time_calls", &PeerProgram::time_calls},
+        {"time_calls_of", &PeerProgram::time_calls_of},
         {"calls_timed", &PeerProgram::calls_timed},
         {"version", &PeerProgram::version},
         {"wait_for", &PeerProgram::wait_for},

@@ -199,6 +199,23 @@ TEST_F(Services, NamesComeInPages) {
   EXPECT_EQ(page.next(), "");
 }
 
+TEST_F(Services, APageOfLongNamesIsShort) {
+  constexpr int kMany = 3000;
+  for (int i = 0; i < kMany; ++i) {
+    host.world.create(session, spec_of(fmt::format("{:0>200}", i), 0600, 1));
+  }
+  v1::ListRequest request;
+  int names = 0;
+  do {
+    v1::ListReply page;
+    ASSERT_EQ(user.call(&v1::Control::Stub::List, request, page, &session), "OK");
+    EXPECT_LT(page.ByteSizeLong(), 320U << 10);
+    names += page.names_size();
+    request.set_from(page.next());
+  } while (!request.from().empty());
+  EXPECT_EQ(names, kMany);
+}
+
 TEST_F(Services, AListOfArraysLeavesTheCoreToOthersInBetween) {
   for (int i = 0; i < 300; ++i) {
     host.world.create(session, spec_of(fmt::format("u/{}", i), 0600, 1));
