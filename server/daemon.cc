@@ -40,6 +40,8 @@ constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kLogPeriod{10};
 // Whoever has taken the last one has gone on by then: it may be on this processor.
 constexpr std::chrono::milliseconds kSparePageDelay{1};
+// systemd's unit may be started 30 times in a minute, by whoever connects.
+constexpr std::chrono::milliseconds kShortestService{5000};
 
 // Copies, as the history goes on without the mutex.
 std::vector<HistoryEvent> unannounced(const History& history, std::uint64_t& announced) {
@@ -250,9 +252,10 @@ DeviceBackend& Daemon::backend(const std::string& device) {
 }
 
 void Daemon::grow(const SegmentPool::Growth& growth, const Grown& fn) {
-  auto memory = backend(growth.device).create_segment(growth.size_bytes);
+  SegmentPool::Growth made = growth;
+  auto memory = SegmentPool::make(backend(growth.device), made);
   with_broker([&](Broker& broker) {
-    fn(broker, broker.add_memory(growth, std::move(memory)));
+    fn(broker, broker.add_memory(made, std::move(memory)));
     broker.return_surplus(growth.device);
   });
 }
@@ -413,7 +416,12 @@ void Daemon::watch_idleness() {
   loop_.cancel(idle_timer_);
   const std::uint64_t idle_exit_s = config().idle_exit_s;
   if (idle_exit_s == 0 || !idle()) return;
-  idle_timer_ = loop_.after(std::chrono::seconds(idle_exit_s), [this, idle_exit_s] {
+  std::chrono::milliseconds after = std::chrono::seconds(idle_exit_s);
+  if (directory_.sockets_passed()) {
+    const auto lived = std::chrono::floor<std::chrono::milliseconds>(SteadyClock::now() - started_);
+    after = std::max(after, kShortestService - lived);
+  }
+  idle_timer_ = loop_.after(after, [this, idle_exit_s] {
     if (!idle()) return;
     std::size_t arrays = 0;
     with_broker([&](Broker& broker) { arrays = broker.catalog().size(); });

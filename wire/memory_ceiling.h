@@ -21,7 +21,7 @@ struct MemoryBound {
 MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
 
 // What may be taken until the machine, or the first of these groups, has nothing but its reserve of
-// 128 MiB, of a small group an eighth. What the kernel takes from a cache of files before it kills
+// 128 MiB, of a small group a quarter. What the kernel takes from a cache of files before it kills
 // anybody, or slows it down, is counted as free. Looks no closer than it takes to see whether there
 // is as much as is wanted.
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes = UINT64_MAX,

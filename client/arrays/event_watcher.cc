@@ -15,10 +15,10 @@
 #include "client/arrays/open_array.h"
 #include "client/arrays/wait_limit.h"
 #include "client/session/fork_guard.h"
-#include "client/session/signals_blocked.h"
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
+#include "wire/signals_blocked.h"
 #include "wire/standard_descriptors.h"
 #include "wire/unique_fd.h"
 
@@ -177,7 +177,7 @@ bool EventWatcher::watch(EventDescriptor& event, Awaited awaited) {
 
 bool EventWatcher::start() {
   if (thread_.joinable()) thread_.join();  // which is past its last use of the lock
-  const SignalsBlocked blocked;
+  const wire::SignalsBlocked blocked;
   try {
     running_.store(1);
     thread_ = std::thread([this] { run(); });

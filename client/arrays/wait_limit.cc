@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/session/lost_wakes.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -55,7 +56,8 @@ void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanos
   all.push_back(wait_news.since(news_));
   if (stop_ != nullptr) all.push_back({&stop_->word(), 0});
   const WaitNews::Sleeper sleeper(wait_news);
-  wire::futex_wait(all, slice);
+  const wire::FutexResult result = wire::futex_wait(all, lost_wakes.slice(slice, Clock::now()));
+  lost_wakes.look(result, all, Clock::now());
 }
 
 std::chrono::nanoseconds WaitLimit::left() {

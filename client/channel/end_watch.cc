@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "client/channel/attach_socket.h"
-#include "client/session/signals_blocked.h"
 #include "client/session/wait_news.h"
+#include "wire/signals_blocked.h"
 
 namespace memlease::internal {
 
@@ -21,7 +21,7 @@ bool EndWatch::watch() {
     if (before == State::kOver) return false;
   } while (!shared_->state.compare_exchange_weak(before, State::kAsked));
   if (before != State::kNone) return true;
-  const SignalsBlocked blocked;
+  const wire::SignalsBlocked blocked;
   try {
     std::thread(run, shared_).detach();
     return true;

@@ -15,7 +15,6 @@
 #include "client/rpc/poll_set.h"
 #include "client/session/busy_retries.h"
 #include "client/session/fork_guard.h"
-#include "client/session/signals_blocked.h"
 #include "fmt/format.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
@@ -26,6 +25,7 @@
 #include "wire/held_mutexes.h"
 #include "wire/mutex.h"
 #include "wire/not_cancelled.h"
+#include "wire/signals_blocked.h"
 #include "wire/standard_descriptors.h"
 
 namespace memlease::internal {
@@ -186,7 +186,7 @@ void at_exit() {
 }
 
 absl::Status prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
-  const SignalsBlocked blocked;
+  const wire::SignalsBlocked blocked;
   if (auto threads = wire::reserve_threads("to call the daemon"); !threads.ok()) return threads;
   wire::hold_standard_descriptors();
   grpc_init();
@@ -226,7 +226,7 @@ absl::Status too_many_calls(const ControlSocket& to, std::chrono::milliseconds w
 bool start_lingerer(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
   if (s.lingering) return true;
   if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
-  const SignalsBlocked blocked;
+  const wire::SignalsBlocked blocked;
   try {
     s.lingerer = std::thread([&s] { linger(s); });
   } catch (const std::system_error&) {
@@ -250,7 +250,7 @@ absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& 
   if (known == s.lines.end()) {
     auto socket = to.connect();
     if (!socket.ok()) return socket.status();
-    const SignalsBlocked blocked;
+    const wire::SignalsBlocked blocked;
     if (!s.up) {
       if (auto room = wire::reserve_threads("to call the daemon"); !room.ok()) return room;
       grpc_init();

@@ -7,7 +7,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/rpc/control_channel.h"
-#include "client/session/signals_blocked.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_unary_call.h"
@@ -15,6 +14,7 @@
 #include "wire/attach_frame.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
+#include "wire/signals_blocked.h"
 
 namespace memlease::internal {
 namespace {
@@ -88,7 +88,7 @@ struct ControlStub::Call {
   // True once it has ended. Signals wait until then, as gRPC waits from the beginning after each:
   // with a timer of the user's, for ever.
   bool wait(std::chrono::milliseconds longest) {
-    const SignalsBlocked later;
+    const wire::SignalsBlocked later;
     void* tag = nullptr;
     bool ok = false;
     const auto end = std::chrono::system_clock::now() + longest;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wire/crowd.h"
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
@@ -194,7 +195,7 @@ inline void SlotReader::wake_writer() {
   crash_point("release.wanted");
   row_.release_count.fetch_add(1);
   crash_point("release.counted");
-  wire::futex_wake_all(row_.release_count);
+  wire::wake_all(row_.release_count);
 }
 
 void SlotReader::release(std::uint32_t slot) {

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "wire/crowd.h"
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
@@ -467,7 +468,7 @@ void SlotWriter::end_write() {
   }
   if (wake) {
     crash_point("end_write.waking");
-    wire::futex_wake_all(row_.publish_count);
+    wire::wake_all(row_.publish_count);
   }
 }
 

@@ -75,6 +75,12 @@ void Charge::add_anyway(std::uint64_t amount) {
   what_and_amount_ += amount << kWhatBits;
 }
 
+void Charge::give_back(std::uint64_t amount) {
+  assert(amount <= this->amount());
+  account_->give_back(what(), amount);
+  what_and_amount_ -= amount << kWhatBits;
+}
+
 Account::~Account() { assert(usage() == Usage{}); }
 
 absl::StatusOr<Charge> Account::charge(Resource what, std::uint64_t amount) {

@@ -113,6 +113,8 @@ class Charge {
   bool add(std::uint64_t amount);
   // The same, whatever the limit is: for the rest of what has been begun within it.
   void add_anyway(std::uint64_t amount);
+  // Makes it smaller.
+  void give_back(std::uint64_t amount);
 
  private:
   friend class Account;

@@ -101,14 +101,26 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
     if (!bytes.ok()) return bytes.status();
   }
   memory_bytes_ += wanted;
-  growing_.emplace(++last_growth_, Reservation{*std::move(descriptor), *std::move(bytes)});
-  return Growth{backend_.device(), domain, wanted, last_growth_};
+  growing_.emplace(++last_growth_, Reservation{wanted, *std::move(descriptor), *std::move(bytes)});
+  return Growth{backend_.device(), domain, wanted, needed, last_growth_};
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> SegmentPool::make(DeviceBackend& backend,
+                                                                Growth& growth) {
+  auto memory = backend.create_segment(growth.size_bytes);
+  const bool is_short = wire::code_of(memory.status()) == wire::ErrorCode::kOutOfMemory;
+  if (memory.ok() || !is_short || growth.needed_bytes == growth.size_bytes) return memory;
+  growth.size_bytes = growth.needed_bytes;
+  return backend.create_segment(growth.size_bytes);
 }
 
 absl::Status SegmentPool::add(const Growth& growth,
                               absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
   auto reservation = std::move(growing_.extract(growth.number).mapped());
   absl::Status status = memory.status();
+  const std::uint64_t less_bytes = reservation.size_bytes - growth.size_bytes;
+  memory_bytes_ -= less_bytes;
+  reservation.bytes.give_back(less_bytes);
   if (status.ok()) {
     const auto id =
         files_.add_charged({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}},

@@ -46,18 +46,21 @@ class SegmentPool {
   std::optional<wire::FileRange> place(const AccessDomain& domain, std::uint64_t size_bytes);
 
   // Memory that a class needs beyond what is there. Committing it takes about half a second for
-  // each GiB, so the core does not do it: reserve, DeviceBackend, add, then ask for places again.
+  // each GiB, so the core does not do it: reserve, make, add, then ask for places again.
   struct Growth {
     std::string device;
     AccessDomain domain;
     std::uint64_t size_bytes = 0;
-    std::uint64_t number = 0;  // for whoever asked; never used again
+    std::uint64_t needed_bytes = 0;  // of them; the rest is for what comes next
+    std::uint64_t number = 0;        // for whoever asked; never used again
   };
   // For `count` places of this size. Books the bytes and charges them and the descriptor, for which
   // the user's own warm segments go where he has none left. kQuotaExceeded, kOutOfMemory; perhaps
   // only until what is on its way has gone (FileTable::going).
   absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
                                  std::uint64_t count);
+  // All of it, or what is needed, where there is no more: then the growth is as small.
+  static absl::StatusOr<std::unique_ptr<SharedMemory>> make(DeviceBackend& backend, Growth& growth);
   // What has become of a reservation: the memory, or why there is none (returned again).
   absl::Status add(const Growth& growth, absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
 
@@ -87,6 +90,7 @@ class SegmentPool {
     Charge warm;  // while it is empty
   };
   struct Reservation {
+    std::uint64_t size_bytes;
     Charge descriptor;
     Charge bytes;
   };

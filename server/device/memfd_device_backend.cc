@@ -83,6 +83,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   Memfd(UniqueFd reader, std::uint64_t size_bytes)
       : reader_(std::move(reader)), size_bytes_(size_bytes) {}
   ~Memfd() override {
+    if (read_pages_ != nullptr) read_pages_->remove(reader_.get());
     if (data_ != nullptr) munmap(data_, size_bytes_);
   }
 
@@ -112,6 +113,10 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     return writer.ok() && take_pages(writer->get(), size_bytes_);
   }
 
+  void count_among(std::shared_ptr<ReadPages> read_pages) {
+    read_pages->add(reader_.get(), size_bytes_);
+    read_pages_ = std::move(read_pages);
+  }
   absl::Status map(int memfd, bool writable) {
     read_only_ = !writable;
     void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
@@ -127,6 +132,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
+  std::shared_ptr<ReadPages> read_pages_;
 };
 
 MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned huge_page_flags)
@@ -156,7 +162,10 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
 
 absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) const {
   if (!room_) return absl::OkStatus();
-  const wire::MemoryBound room = room_(bytes);
+  const std::uint64_t read_bytes = read_pages_->size_bytes();
+  wire::MemoryBound room = room_(bytes + read_bytes);
+  if (bytes + read_bytes <= room.bytes) return absl::OkStatus();
+  room.bytes -= std::min(room.bytes, read_pages_->missing_bytes());
   if (bytes <= room.bytes) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kOutOfMemory,
@@ -187,6 +196,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
   if (auto status = memory->map(fd.get(), mapping == Mapping::kWritable); !status.ok()) {
     return status;
   }
+  if (mapping == Mapping::kReadOnly) memory->count_among(read_pages_);
   return memory;
 }
 

@@ -12,6 +12,7 @@
 #include "server/core/device_backend.h"
 #include "server/core/page_source.h"
 #include "server/core/shared_memory.h"
+#include "server/device/read_pages.h"
 #include "wire/memory_ceiling.h"
 
 namespace memlease::server {
@@ -53,6 +54,7 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   absl::Status has_room(std::uint64_t bytes) const;
 
   const Room room_;
+  const std::shared_ptr<ReadPages> read_pages_ = std::make_shared<ReadPages>();
   const unsigned huge_page_flags_;
   std::atomic<std::uint64_t> committing_{0};  // that all threads have yet to allocate
   bool use_huge_pages_ = false;

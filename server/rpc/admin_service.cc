@@ -26,7 +26,6 @@ using wire::ErrorCode;
 using wire::make_error;
 
 // Of a list: more than that by one array at most.
-constexpr std::size_t kPageBytes = std::size_t{256} << 10;
 
 // The daemon's own uid may do what root may.
 PeerIdentity viewer_of(uid_t uid) { return account_of(uid == geteuid() ? 0 : uid); }
@@ -199,7 +198,7 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
           described.emplace_back(&info, array.rare().attributes);
           bytes += array.rare().attribute_bytes;
         }
-        return bytes >= kPageBytes;
+        return bytes >= kBytesOfPage;
       }));
   for (const auto& [info, attributes] : described) {
     *info->mutable_attributes() = wire::to_proto(*attributes);
@@ -230,7 +229,7 @@ grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
         int next = reply->holders_size();
         add_holders(broker, array, *reply);
         for (; next < reply->holders_size(); ++next) bytes += reply->holders(next).ByteSizeLong();
-        return bytes >= kPageBytes;
+        return bytes >= kBytesOfPage;
       }));
   return grpc::Status::OK;
 }
@@ -309,7 +308,7 @@ grpc::Status AdminService::Verify(grpc::ServerContext* /*context*/, const v1::Em
 }
 
 void AdminService::expect_calls(CallQueue& queue) {
-  HistoryCall::expect({*this, host_, queue, uid_, viewer_of(uid_)});
+  HistoryCall::expect({*this, host_, queue, unread_events_, uid_, viewer_of(uid_)});
 }
 
 }  // namespace memlease::server

@@ -47,6 +47,7 @@ class AdminService final : public HistoryCall::Service {
 
   ServiceHost& host_;
   const uid_t uid_;
+  UnreadEvents unread_events_;
 };
 
 }  // namespace memlease::server

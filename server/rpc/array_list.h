@@ -1,6 +1,7 @@
 // What lists of arrays give, page by page.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "server/rpc/service_host.h"
 
 namespace memlease::server {
+
+// Of a page, beside the last one of what it has. A user may have 128 of them that nobody reads.
+constexpr std::size_t kBytesOfPage = std::size_t{64} << 10;
 
 // Is this name wanted? Asked while others have the core, and may take its time.
 using Matches = absl::FunctionRef<bool(std::string_view name)>;

@@ -23,7 +23,6 @@ namespace memlease::server {
 namespace {
 
 constexpr int kNamesOfPage = 8192;
-constexpr std::size_t kBytesOfPage = std::size_t{256} << 10;
 
 // Nobody takes the answer of a call that its client has given up: what it has opened is given back.
 absl::Status give_back_if_cancelled(const grpc::ServerContext& context, Broker& broker,

@@ -27,7 +27,7 @@ void HistoryCall::look() {
   bool waits = false;
   source_.host.with_broker([&](Broker& broker) {
     reply_.Clear();
-    fill(broker.history(), request_.after(), source_.viewer, reply_);
+    fill(broker.history(), request_.after(), source_.viewer, source_.unread.most_of_next(), reply_);
     const bool nothing =
         reply_.events_size() == 0 && reply_.dropped() == 0 && reply_.through() == reply_.newest();
     if (!request_.wait() || !nothing) return;
@@ -60,6 +60,8 @@ void HistoryCall::go_on(const absl::Status& ended) {
 
 void HistoryCall::finish(const absl::Status& status) {
   if (status.ok()) {
+    held_ = static_cast<std::size_t>(reply_.events_size());
+    source_.unread.add(held_);
     responder_.Finish(reply_, grpc::Status::OK, &answered_);
   } else {
     responder_.FinishWithError(wire::to_grpc(status), &answered_);

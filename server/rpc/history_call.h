@@ -4,6 +4,10 @@
 #include <grpcpp/grpcpp.h>
 #include <sys/types.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
 #include "memlease/v1/admin.grpc.pb.h"
 #include "server/core/session_host.h"
 #include "server/rpc/call_queue.h"
@@ -11,6 +15,24 @@
 #include "server/rpc/service_host.h"
 
 namespace memlease::server {
+
+// What a user's answers hold until they have been sent, as no thread waits for that which could be
+// counted. The more there is, the fewer events further answers have: who reads goes on after them.
+// Thread-safe.
+class UnreadEvents {
+ public:
+  std::size_t most_of_next() const {
+    const std::size_t held = held_.load(std::memory_order_relaxed);
+    return std::clamp((kMost - std::min(held, kMost)) / 8, kFewest, kMost / 8);
+  }
+  void add(std::size_t events) { held_.fetch_add(events, std::memory_order_relaxed); }
+  void remove(std::size_t events) { held_.fetch_sub(events, std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kMost = 8192;
+  static constexpr std::size_t kFewest = 4;
+  std::atomic<std::size_t> held_{0};
+};
 
 class HistoryCall {
  public:
@@ -20,6 +42,7 @@ class HistoryCall {
     Service& service;
     ServiceHost& host;
     CallQueue& queue;
+    UnreadEvents& unread;
     uid_t caller;
     PeerIdentity viewer;
   };
@@ -29,6 +52,7 @@ class HistoryCall {
 
  private:
   explicit HistoryCall(const Source& source);
+  ~HistoryCall() { source_.unread.remove(held_); }
   // The queue's events.
   void on_arrival(bool ok);
   void on_end();
@@ -43,6 +67,7 @@ class HistoryCall {
   grpc::ServerContext context_;
   v1::HistoryRequest request_;
   v1::HistoryReply reply_;
+  std::size_t held_ = 0;  // events of reply_
   grpc::ServerAsyncResponseWriter<v1::HistoryReply> responder_{&context_};
 
   CallQueue::Event arrived_ = [this](bool ok) { on_arrival(ok); };

@@ -10,11 +10,10 @@ namespace memlease::server {
 namespace {
 
 // So that an answer is smaller than gRPC's limit, whatever texts its events have.
-constexpr std::size_t kMostEvents = 1024;
 // Of a part of a sample: a fraction of a MiB, and of a millisecond or two.
-constexpr std::size_t kMostSampled = 8192;
+constexpr std::size_t kMostSampled = 2048;
 constexpr std::size_t kSampledPerTurn = 512;
-constexpr int kMostDescribed = 512;
+constexpr int kMostDescribed = 128;
 constexpr std::size_t kMostLooks = 4096;  // at the members of arrays that are described
 
 v1::HistoryEvent to_proto(const HistoryEvent& event) {
@@ -123,8 +122,8 @@ bool fill(const Broker& broker, const v1::SampleRequest& request, const PeerIden
 }
 
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,
-          v1::HistoryReply& reply) {
-  const History::Page page = history.after(after, kMostEvents);
+          std::size_t at_most, v1::HistoryReply& reply) {
+  const History::Page page = history.after(after, at_most);
   for (const HistoryEvent* event : page.events) {
     if (may_see(viewer, *event)) *reply.add_events() = to_proto(*event);
   }

@@ -19,8 +19,8 @@ struct SamplePart {
 };
 bool fill(const Broker& broker, const v1::SampleRequest& request, const PeerIdentity& viewer,
           SamplePart& part, v1::SampleReply& reply);
-// Of the events after that number, those that the viewer may see. Adds to the reply.
+// Of so many events after that number, those that the viewer may see. Adds to the reply.
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,
-          v1::HistoryReply& reply);
+          std::size_t at_most, v1::HistoryReply& reply);
 
 }  // namespace memlease::server

@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include <ostream>
 #include <string>
 #include <vector>
@@ -113,6 +115,27 @@ TEST(MemfdDeviceBackend, AllWhoGetAFileShareOneThatIsOpen) {
     EXPECT_EQ(::lseek(one->get(), 7, SEEK_SET), 7);
     EXPECT_EQ(::lseek(other->get(), 0, SEEK_CUR), 7);
   }
+}
+
+// What a client has taken out of his page comes back when the daemon looks at it.
+TEST(MemfdDeviceBackend, HolesInPagesThatItReadsAreNotFree) {
+  constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
+  std::uint64_t left = 10 * kPage;
+  const auto room = [&](std::uint64_t /*bytes*/) { return wire::MemoryBound{left, "memory"}; };
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
+  auto page = memory.create_pages(kPage, /*daemon_writes=*/false);
+  ASSERT_TRUE(page.ok());
+  left = kPage;
+  EXPECT_TRUE(memory.create_segment(kPage).ok()) << "nothing is missing";
+  const auto writer = (*page)->export_fd(true);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_EQ(::fallocate(writer->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage / 2),
+            0);
+  const auto refused = memory.create_segment(kPage);
+  EXPECT_EQ(wire::code_of(refused.status()), wire::ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(memory.create_segment(kPage / 2).ok());
+  page->reset();
+  EXPECT_TRUE(memory.create_segment(kPage).ok()) << "it is not read any more";
 }
 
 // Ordinary pages play the huge ones, as most systems have none; the pool is said to be used up.

@@ -111,6 +111,23 @@ def start_daemon(directory):
 
 
 @pytest.fixture
+def start(directory):
+    """Return a function that starts a daemon as a service."""
+    from service import Service  # it needs this module
+
+    with contextlib.ExitStack() as stack:
+
+        def start(*options, ready=True, **more):
+            service = Service(directory, *options, **more)
+            stack.callback(service.end)
+            if ready:
+                service.must_hear("READY=1")
+            return service
+
+        yield start
+
+
+@pytest.fixture
 def daemon(start_daemon, request):
     """Start a daemon; its options come by indirect parametrization."""
     return start_daemon(*getattr(request, "param", ()))

@@ -111,7 +111,8 @@ class ReplicaRefusals : public DeviceTest {
 TEST_F(ReplicaRefusals, AGpuWithoutMemoryIsToldOf) {
   make("cuda:0");
   constexpr int kOutOfMemory = 2;
-  world->fail("cudaMalloc", kOutOfMemory, 1, 1, fakecuda::Fault::kRefuse,
+  // For what would be used later, too, and for what is needed.
+  world->fail("cudaMalloc", kOutOfMemory, 1, 2, fakecuda::Fault::kRefuse,
               static_cast<fakecuda::u32>(daemon.pid()));
   const Answer answer = reader.ask("on a cuda:1 b");
   EXPECT_EQ(answer.code, "OutOfMemory");

@@ -37,10 +37,12 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
 
   // The nth creation from now (1 = the next) finds no memory, and so does every later one.
   void fail_from(std::uint64_t nth) { fail(nth, UINT64_MAX); }
+  // The next n.
+  void fail_next(std::uint64_t n) { fail(1, n); }
   // That one alone.
   void fail_only(std::uint64_t nth) { fail(nth, nth); }
   void never_fail() { fail(0, 0); }
-  // Creations since fail_from(), fail_only() or never_fail(), failed ones too.
+  // Creations since fail_from(), fail_next(), fail_only() or never_fail(), failed ones too.
   std::uint64_t calls() const { return calls_; }
   const Live& live() const { return live_; }
 

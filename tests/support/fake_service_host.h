@@ -48,7 +48,9 @@ class FakeServiceHost : public server::ServiceHost {
     server::DeviceBackend& backend =
         growth.device == gpu.device() ? static_cast<server::DeviceBackend&>(gpu) : world.memory;
     with_broker([&](server::Broker& broker) {
-      fn(broker, broker.add_memory(growth, backend.create_segment(growth.size_bytes)));
+      server::SegmentPool::Growth made = growth;
+      auto memory = server::SegmentPool::make(backend, made);
+      fn(broker, broker.add_memory(made, std::move(memory)));
       broker.return_surplus(growth.device);
     });
   }

@@ -195,8 +195,8 @@ class PeerProgram {
     if (!watched.wrong.empty()) throw Internal(watched.wrong, "");
     return fmt::format("{} {} {}", watched.reads, watched.last_version, watched.died);
   }
-  // NAME: makes calls all the time until "calls_timed" -> CALLS P50_US P99_US (of one), or an error: the
-  // first call that failed.
+  // NAME: makes calls all the time until "calls_timed" -> CALLS P50_US P99_US (of one), or an
+  // error: the first call that failed.
   std::string time_calls(Words& words) {
     call_timers_.push_back(std::make_unique<CallTimer>(*client_, name_in(words)));
     return "";

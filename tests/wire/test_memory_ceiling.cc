@@ -123,10 +123,10 @@ TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   EXPECT_EQ(memory_room(7, 600 * kMiB, root.path()).bytes, (1024 - 128 - 370) * kMiB);
 }
 
-TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAnEighth) {
+TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAQuarter) {
   write("proc/7/cgroup", "0::/group");
   write_group("group", 128, 10);
-  EXPECT_EQ(room().bytes, (128 - 16 - 10) * kMiB);
+  EXPECT_EQ(room().bytes, (128 - 32 - 10) * kMiB);
 }
 
 }  // namespace

@@ -97,6 +97,33 @@ TEST(SegmentPool, AZeroSizedArrayGetsAPlace) {
   EXPECT_EQ(pool.memory.live().files, 0U);
 }
 
+TEST(SegmentPool, WhereThereIsNoRoomToGrowWhatIsNeededIsEnough) {
+  Pool pool({});
+  auto growth = pool.segments.reserve(kMine, 5000, 1);
+  ASSERT_TRUE(growth.ok());
+  EXPECT_EQ(growth->size_bytes, FakeMemory::kSizes.first);
+  EXPECT_EQ(growth->needed_bytes, 8192U);
+  pool.memory.fail_only(1);
+  auto memory = SegmentPool::make(pool.memory, *growth);
+  ASSERT_TRUE(pool.segments.add(*growth, std::move(memory)).ok());
+  EXPECT_EQ(pool.segments.memory_bytes(), 8192U);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 8192U);
+  const auto at = pool.segments.place(kMine, 5000);
+  ASSERT_TRUE(at);
+  EXPECT_FALSE(pool.segments.place(kMine, 5000));
+  pool.segments.free(kMine, *at, 5000);
+  EXPECT_EQ(pool.segments.memory_bytes(), 0U);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 0U);
+
+  auto refused = pool.segments.reserve(kMine, 5000, 1);
+  ASSERT_TRUE(refused.ok());
+  pool.memory.fail_next(2);
+  memory = SegmentPool::make(pool.memory, *refused);
+  EXPECT_EQ(code_of(pool.segments.add(*refused, std::move(memory))), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(pool.segments.memory_bytes(), 0U);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 0U);
+}
+
 TEST(SegmentPool, MemoryThatNobodyUsesGoesBack) {
   Pool pool({0, 0});
   for (int i = 0; i < 3; ++i) {

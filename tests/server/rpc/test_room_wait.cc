@@ -82,7 +82,7 @@ TEST_F(RoomWait, MemoryThatTheMachineRefusesIsAwaited) {
   ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
   ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
   ASSERT_NE(host.world.broker.files().going(), 0U);
-  host.world.memory.fail_only(1);
+  host.world.memory.fail_next(2);  // all that would be used later, and what is needed
   EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OK");
   EXPECT_EQ(host.awaited, 1);
   host.world.memory.fail_from(1);

@@ -69,10 +69,10 @@ class Samples : public ::testing::Test {
 
 TEST_F(Samples, HaveAllArraysOnceAndDescribeThoseThatAreNew) {
   const auto first = parts(0);
-  EXPECT_EQ(first.size(), 3U);
+  EXPECT_EQ(first.size(), 10U);
   EXPECT_EQ(ids_of(first), ids_);
   EXPECT_EQ(described(first), ids_);
-  for (const auto& part : first) EXPECT_LT(part.ByteSizeLong(), 256U << 10);
+  for (const auto& part : first) EXPECT_LT(part.ByteSizeLong(), 64U << 10);
 
   const auto second = parts(ids_[kSampled - 3]);
   EXPECT_EQ(second.size(), 1U) << "columns of numbers alone are small";

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-namespace memlease::internal {
+namespace memlease::wire {
 
 // While it lives, this thread and those that it starts leave all signals to the others, or for
 // later, but for what a thread itself does wrong. Belongs to one thread.
@@ -28,4 +28,4 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-}  // namespace memlease::internal
+}  // namespace memlease::wire
