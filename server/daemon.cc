@@ -18,7 +18,6 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
 #include "server/rpc/user_host.h"
-#include "server/system.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
 #include "wire/place.h"
@@ -88,7 +87,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       broker_({host_memory_, spare_page_, *clock_, fill_random,
                [this](uid_t payer, std::shared_ptr<Garbage> garbage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                    mutex_) { discards_.push_back({payer, std::move(garbage)}); },
-               [this] { return reserve_.is_there(); }, payer_of()},
+               [this] { return has_memory(); }, payer_of()},
               broker_limits(config)) {
   payers_.set(config.subordinate_uids);
 }
@@ -212,7 +211,7 @@ void Daemon::make_spare_page() {
 }
 
 void Daemon::look_at_mechanisms() {
-  if (const auto lacks = memory_watch_.look(!reserve_.is_there())) {
+  if (const auto lacks = memory_watch_.look(!has_memory())) {
     broker_.mechanism_changed(memory_change(*lacks));
   }
   if (const auto lacks = huge_pages_watch_.look(host_memory_.lacks_huge_pages())) {
@@ -308,7 +307,7 @@ std::string Daemon::metrics() {
                        (!host_memory_.uses_huge_pages() || host_memory_.lacks_huge_pages()),
       .hosts_wait = config.event_waits == EventWaits::kHost,
       .lost_files = lost_count_,
-      .no_memory = !reserve_.is_there()};
+      .no_memory = !has_memory()};
   return metrics_text(collector.take(), facts(), degradations, call_errors_,
                       grpc_server_->gate_cuts());
 }

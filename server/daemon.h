@@ -37,6 +37,7 @@
 #include "server/rpc/history_waits.h"
 #include "server/rpc/service_host.h"
 #include "server/scrape/http_endpoint.h"
+#include "server/system.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/uid_log_limiters.h"
 #include "wire/mutex.h"
@@ -98,6 +99,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   UidLogLimiters& log_lines() override { return log_lines_; }
 
  private:
+  // For anything new.
+  bool has_memory() { return reserve_.is_there() && !memory_is_short(); }
   Daemon(const Config& config, const Surroundings& surroundings);
   absl::Status listen(const Config& config);
   ConnectionBook book();

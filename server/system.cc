@@ -52,8 +52,8 @@ std::uint64_t descriptor_limit() {
   return limit.rlim_cur;
 }
 
-wire::MemoryBound memory_room(std::uint64_t wanted_bytes) {
-  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes);
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes) {
+  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, held_bytes);
   if (room.bytes >= wanted_bytes) return room;
   using std::chrono::steady_clock;
   static std::atomic<steady_clock::time_point> next{};
@@ -61,7 +61,19 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes) {
   auto due = next.load();
   if (now < due || !next.compare_exchange_strong(due, now + std::chrono::seconds(1))) return room;
   give_back_heap();
-  return wire::memory_room(::getpid(), wanted_bytes);
+  return wire::memory_room(::getpid(), wanted_bytes, held_bytes);
+}
+
+bool memory_is_short() {
+  using std::chrono::steady_clock;
+  static std::atomic<steady_clock::time_point> next{};
+  static std::atomic<bool> is_short{false};
+  const auto now = steady_clock::now();
+  auto due = next.load();
+  if (now >= due && next.compare_exchange_strong(due, now + std::chrono::milliseconds(50))) {
+    is_short = wire::memory_is_short(::getpid());
+  }
+  return is_short;
 }
 
 void give_back_heap() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <system_error>
 #include <thread>
 
@@ -17,33 +18,18 @@ namespace memlease::wire {
 namespace {
 
 constexpr std::chrono::seconds kQuiet{1};
-// At a time, as others who wake or sleep wait for the kernel meanwhile; and of one word in all, as
-// those who have been woken may sleep on it again.
-constexpr int kWokenAtATime = 128;
-constexpr int kMostTimes = 4096;
 // So many of a crowd are woken before it goes on by the thread, where there was one before.
 constexpr int kFewOfCrowd = 2;
 
 // Without a lock, and without an end, so that neither a fork nor the end of the process waits for
 // it, or finds it in between.
 struct Crowds {
-  std::array<std::atomic<const HalfWord*>, 8> words{};
+  std::array<std::atomic<const HalfWord*>, 64> words{};
   HalfWord news{0};
   std::atomic<const HalfWord*> last{nullptr};  // where one was found
   std::atomic<pid_t> thread_of{0};             // a forked child has none
 };
 constinit Crowds crowds;
-
-// How many, or some of them where there are very many.
-int wake_rest(const HalfWord& word) {
-  int woken = 0;
-  int all = 0;
-  for (int i = 0; i < kMostTimes && (i == 0 || woken == kWokenAtATime); ++i) {
-    woken = futex_wake(word, kWokenAtATime);
-    all += woken;
-  }
-  return all;
-}
 
 // False: there was nothing to do.
 bool wake_those_noted() {
@@ -51,7 +37,7 @@ bool wake_those_noted() {
   for (auto& noted : crowds.words) {
     if (noted.load() == nullptr) continue;
     if (const HalfWord* const word = noted.exchange(nullptr)) {
-      if (wake_rest(*word) + kFewOfCrowd < kWokenAtOnce) crowds.last.store(nullptr);
+      if (futex_wake(*word, INT_MAX) + kFewOfCrowd < kWokenAtOnce) crowds.last.store(nullptr);
       some = true;
     }
   }
@@ -61,8 +47,11 @@ bool wake_those_noted() {
 // False: there is no place for it.
 bool note(const HalfWord& word) {
   for (auto& noted : crowds.words) {
+    if (noted.load() == &word) return true;
+  }
+  for (auto& noted : crowds.words) {
     const HalfWord* free = nullptr;
-    if (noted.compare_exchange_strong(free, &word) || free == &word) return true;
+    if (noted.compare_exchange_strong(free, &word)) return true;
   }
   return false;
 }
@@ -110,8 +99,7 @@ void wake_all(const HalfWord& word) {
   const int first = crowds.last.load() == &word ? kFewOfCrowd : kWokenAtOnce;
   if (futex_wake(word, first) < first) return;
   if (is_of_real_time() || !note(word)) {
-    wake_rest(word);
-    return;
+    return futex_wake_all(word);
   }
   crowds.last.store(&word);
   crowds.news.fetch_add(1);

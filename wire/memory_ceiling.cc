@@ -25,13 +25,16 @@ struct GroupFiles {
   std::array<std::string_view, 2> limits;
   std::string_view usage;
   std::array<std::string_view, 3> spare;
+  std::string_view shared;
 };
 constexpr GroupFiles kVersion1{{"memory.limit_in_bytes", {}},
                                "memory.usage_in_bytes",
-                               {"total_inactive_file", "total_active_file", {}}};
+                               {"total_inactive_file", "total_active_file", {}},
+                               "total_shmem"};
 constexpr GroupFiles kVersion2{{"memory.max", "memory.high"},
                                "memory.current",
-                               {"inactive_file", "active_file", "slab_reclaimable"}};
+                               {"inactive_file", "active_file", "slab_reclaimable"},
+                               "shmem"};
 
 // A number in a file of a control group, or "max".
 std::optional<std::uint64_t> read_bytes(const std::string& path) {
@@ -78,14 +81,23 @@ void visit_groups(pid_t pid, const std::string& root, Visit visit) {
 }
 
 // Takes much longer than the other files: the kernel adds it up.
-std::uint64_t spare_bytes(const std::string& folder, const GroupFiles& files) {
+struct GroupParts {
+  std::uint64_t spare = 0;
+  std::uint64_t shared = 0;
+};
+GroupParts parts_of(const std::string& folder, const GroupFiles& files) {
   std::ifstream statistics(folder + "/memory.stat");
-  std::uint64_t sum = 0;
+  GroupParts parts;
   std::uint64_t bytes = 0;
   for (std::string key; statistics >> key >> bytes;) {
-    if (std::ranges::find(files.spare, key) != files.spare.end()) sum += bytes;
+    if (std::ranges::find(files.spare, key) != files.spare.end()) parts.spare += bytes;
+    if (key == files.shared) parts.shared = bytes;
   }
-  return sum;
+  return parts;
+}
+
+std::uint64_t reserve_of(std::uint64_t limit_bytes) {
+  return std::min(kReserveBytes, limit_bytes / kReservePart);
 }
 
 std::uint64_t without(std::uint64_t bytes, std::uint64_t less) {
@@ -118,18 +130,34 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
   return ceiling;
 }
 
-MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const std::string& root) {
+MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t shared_bytes,
+                        const std::string& root) {
   MemoryBound room = machine_room(root);
   visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
     const auto limit = lowest_limit(folder, files);
     const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
     if (!usage) return;
-    const std::uint64_t most = limit->bytes - std::min(kReserveBytes, limit->bytes / kReservePart);
-    if (without(most, *usage) >= std::min(room.bytes, wanted_bytes)) return;
-    const std::uint64_t left = without(most, without(*usage, spare_bytes(folder, files)));
+    const std::uint64_t most = limit->bytes - reserve_of(limit->bytes);
+    if (without(most, *usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
+    const GroupParts parts = parts_of(folder, files);
+    const std::uint64_t used = without(*usage, parts.spare);
+    const std::uint64_t other = without(used, parts.shared);
+    const std::uint64_t left = without(most, std::max(used, other + shared_bytes));
     if (left < room.bytes) room = {left, limit->what};
   });
   return room;
+}
+
+bool memory_is_short(pid_t pid, const std::string& root) {
+  bool is_short = false;
+  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
+    const auto limit = lowest_limit(folder, files);
+    const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
+    if (!usage) return;
+    const std::uint64_t most = limit->bytes - reserve_of(limit->bytes) / 2;
+    is_short = is_short || (*usage > most && *usage - parts_of(folder, files).spare > most);
+  });
+  return is_short;
 }
 
 }  // namespace memlease::wire

@@ -22,9 +22,14 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
 
 // What may be taken until the machine, or the first of these groups, has nothing but its reserve of
 // 128 MiB, of a small group a quarter. What the kernel takes from a cache of files before it kills
-// anybody, or slows it down, is counted as free. Looks no closer than it takes to see whether there
-// is as much as is wanted.
+// anybody, or slows it down, is counted as free. Of shared memory the groups have `shared_bytes` at
+// least, also where it is not there just now. Looks no closer than it takes to see whether there is
+// as much as is wanted.
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes = UINT64_MAX,
-                        const std::string& root = "");
+                        std::uint64_t shared_bytes = 0, const std::string& root = "");
+
+// Whether one of these groups has less than half of its reserve left, with what may be taken from
+// caches.
+bool memory_is_short(pid_t pid, const std::string& root = "");
 
 }  // namespace memlease::wire

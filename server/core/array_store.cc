@@ -59,6 +59,16 @@ absl::StatusOr<Charge> ArrayStore::charge_slots(const Array& array, std::uint64_
   return device.quota.charge(array.domain.uid, Resource::kBytes, bytes);
 }
 
+// A look takes longer than what most attributes need.
+absl::Status ArrayStore::room_for(std::uint64_t attribute_bytes) {
+  constexpr std::uint64_t kBetweenLooks = std::uint64_t{256} << 10;
+  const std::uint64_t bytes = not_looked_for_bytes_ + attribute_bytes;
+  const bool looks = bytes >= kBetweenLooks;
+  auto status = looks ? pages_.has_room(bytes) : absl::OkStatus();
+  if (status.ok()) not_looked_for_bytes_ = looks ? 0 : bytes;
+  return status;
+}
+
 absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& spec,
                                                         const AccessDomain& domain,
                                                         SharedAttributes attributes) {
@@ -74,6 +84,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
     array->make_rare().attributes = std::move(attributes);
   }
   if (auto status = charge(*array); !status.ok()) return status;
+  if (auto status = room_for(array->rare().attribute_bytes); !status.ok()) return status;
   auto growth = place_slots(*array, spec.slots);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);

@@ -62,11 +62,13 @@ class ArrayStore {
   absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array, std::size_t slots);
   absl::Status charge(Array& array);
   absl::StatusOr<Charge> charge_slots(const Array& array, std::uint64_t slots);
+  absl::Status room_for(std::uint64_t attribute_bytes);
   absl::Status place_records(Array& array);
   absl::Status place_events(Array& array);
 
   FileTable& files_;
   PageSource& pages_;
+  std::uint64_t not_looked_for_bytes_ = 0;  // of attributes
   DeviceTable& devices_;
   Quota& quota_;
   std::uint64_t last_id_ = 0;

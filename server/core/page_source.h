@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/shared_memory.h"
 
@@ -19,6 +20,8 @@ class PageSource {
   // for reading. kOutOfMemory.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                                      bool daemon_writes) = 0;
+  // For so much of the daemon's own memory. kOutOfMemory.
+  virtual absl::Status has_room(std::uint64_t bytes) = 0;
 };
 
 }  // namespace memlease::server

@@ -18,7 +18,7 @@ absl::Status out_of_own_memory() {
   return make_error(ErrorCode::kOutOfMemory,
                     "the daemon gets no memory for anything new; what there is goes on",
                     "Close arrays and end processes that nobody needs, or raise the limit of the "
-                    "daemon's memory (LimitDATA=, LimitAS=, ulimit), then try again.");
+                    "daemon's memory (MemoryMax=, LimitDATA=, LimitAS=, ulimit), then try again.");
 }
 
 absl::Status files_are_going(uid_t uid) {

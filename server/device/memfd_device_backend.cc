@@ -76,14 +76,33 @@ std::string transparent_huge_pages() {
 
 }  // namespace
 
+// What a file has been promised, while there is one. Its pages may not be there: a client can take
+// the memory out of those that he may write (FALLOC_FL_PUNCH_HOLE), and put it back on the account
+// of his own control group. Where the daemon looks at such a page, it is in the daemon's again.
+class MemfdDeviceBackend::HeldBytes {
+ public:
+  HeldBytes(std::shared_ptr<Held> all, std::uint64_t bytes) : all_(std::move(all)), bytes_(bytes) {
+    all_->fetch_add(bytes_);
+  }
+  HeldBytes(HeldBytes&& other) noexcept
+      : all_(std::move(other.all_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  HeldBytes& operator=(HeldBytes&&) = delete;
+  ~HeldBytes() {
+    if (all_ != nullptr) all_->fetch_sub(bytes_);
+  }
+
+ private:
+  std::shared_ptr<Held> all_;
+  std::uint64_t bytes_;
+};
+
 // Whoever gets a descriptor shares the daemon's own open file: another one for each of them would
 // be memory of the daemon's control group for as long as they keep it, and in nobody's account.
 class MemfdDeviceBackend::Memfd : public SharedMemory {
  public:
-  Memfd(UniqueFd reader, std::uint64_t size_bytes)
-      : reader_(std::move(reader)), size_bytes_(size_bytes) {}
+  Memfd(UniqueFd reader, std::uint64_t size_bytes, HeldBytes held)
+      : reader_(std::move(reader)), size_bytes_(size_bytes), held_(std::move(held)) {}
   ~Memfd() override {
-    if (read_pages_ != nullptr) read_pages_->remove(reader_.get());
     if (data_ != nullptr) munmap(data_, size_bytes_);
   }
 
@@ -113,10 +132,6 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     return writer.ok() && take_pages(writer->get(), size_bytes_);
   }
 
-  void count_among(std::shared_ptr<ReadPages> read_pages) {
-    read_pages->add(reader_.get(), size_bytes_);
-    read_pages_ = std::move(read_pages);
-  }
   absl::Status map(int memfd, bool writable) {
     read_only_ = !writable;
     void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
@@ -132,7 +147,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
-  std::shared_ptr<ReadPages> read_pages_;
+  const HeldBytes held_;
 };
 
 MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned huge_page_flags)
@@ -150,7 +165,7 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
   absl::Status status;
   while (status.ok() && done < size_bytes) {
     const std::uint64_t step = std::min(kStepBytes, size_bytes - done);
-    status = has_room(committing_);
+    status = look_for_room(committing_, *held_ - committing_);
     if (status.ok()) status = allocate(fd, done, step);
     if (!status.ok()) break;
     committing_.fetch_sub(step);
@@ -160,12 +175,14 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
   return status;
 }
 
-absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) const {
+absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) {
+  return look_for_room(bytes, *held_);
+}
+
+absl::Status MemfdDeviceBackend::look_for_room(std::uint64_t bytes,
+                                               std::uint64_t held_bytes) const {
   if (!room_) return absl::OkStatus();
-  const std::uint64_t read_bytes = read_pages_->size_bytes();
-  wire::MemoryBound room = room_(bytes + read_bytes);
-  if (bytes + read_bytes <= room.bytes) return absl::OkStatus();
-  room.bytes -= std::min(room.bytes, read_pages_->missing_bytes());
+  const wire::MemoryBound room = room_(bytes, held_bytes);
   if (bytes <= room.bytes) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kOutOfMemory,
@@ -185,18 +202,18 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
   if (ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
     return failed("ftruncate", size_bytes);
   }
+  HeldBytes held(held_, (flags & MFD_HUGETLB) != 0 ? 0 : size_bytes);
   if (auto status = commit(fd.get(), size_bytes, flags); !status.ok()) return status;
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("sealing", size_bytes);
   }
   auto reader = reopen(fd.get(), O_RDONLY, size_bytes);
   if (!reader.ok()) return reader.status();
-  auto memory = std::make_unique<Memfd>(*std::move(reader), size_bytes);
+  auto memory = std::make_unique<Memfd>(*std::move(reader), size_bytes, std::move(held));
   if (mapping == Mapping::kNone) return memory;
   if (auto status = memory->map(fd.get(), mapping == Mapping::kWritable); !status.ok()) {
     return status;
   }
-  if (mapping == Mapping::kReadOnly) memory->count_among(read_pages_);
   return memory;
 }
 

@@ -12,7 +12,6 @@
 #include "server/core/device_backend.h"
 #include "server/core/page_source.h"
 #include "server/core/shared_memory.h"
-#include "server/device/read_pages.h"
 #include "wire/memory_ceiling.h"
 
 namespace memlease::server {
@@ -20,9 +19,10 @@ namespace memlease::server {
 class MemfdDeviceBackend : public DeviceBackend, public PageSource {
  public:
   enum class HugePages { kAuto, kNever };
-  // Asked before each step of an allocation: how much may be taken? The kernel does not refuse what
-  // is too much, but kills somebody.
-  using Room = std::function<wire::MemoryBound(std::uint64_t wanted_bytes)>;
+  // Asked before each step of an allocation: how much may be taken beside what there is? The kernel
+  // does not refuse what is too much, but kills somebody.
+  using Room =
+      std::function<wire::MemoryBound(std::uint64_t wanted_bytes, std::uint64_t held_bytes)>;
 
   // What memfd_create() is told of huge pages. Tests leave it out, so that any system has some.
   static constexpr unsigned kHugePageFlags = MFD_HUGETLB | MFD_HUGE_2MB;
@@ -37,6 +37,8 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                              bool daemon_writes) override;
 
+  absl::Status has_room(std::uint64_t bytes) override;
+
   // What a probe found, in words: "2 MiB pages from the pool" or why not.
   const std::string& huge_pages() const { return huge_pages_text_; }
   bool uses_huge_pages() const { return use_huge_pages_; }
@@ -44,6 +46,8 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   bool lacks_huge_pages() const { return lacks_huge_pages_; }
 
  private:
+  using Held = std::atomic<std::uint64_t>;  // bytes of files, but for those of huge pages
+  class HeldBytes;
   class Memfd;
   void probe_huge_pages();
 
@@ -51,10 +55,10 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   absl::StatusOr<std::unique_ptr<SharedMemory>> make(const char* name, std::uint64_t size_bytes,
                                                      unsigned flags, Mapping mapping);
   absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags);
-  absl::Status has_room(std::uint64_t bytes) const;
+  absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes) const;
 
   const Room room_;
-  const std::shared_ptr<ReadPages> read_pages_ = std::make_shared<ReadPages>();
+  const std::shared_ptr<Held> held_ = std::make_shared<Held>(0);
   const unsigned huge_page_flags_;
   std::atomic<std::uint64_t> committing_{0};  // that all threads have yet to allocate
   bool use_huge_pages_ = false;

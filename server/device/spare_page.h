@@ -27,6 +27,8 @@ class SparePage final : public PageSource {
     return source_.create_pages(size_bytes, daemon_writes);
   }
 
+  absl::Status has_room(std::uint64_t bytes) override { return source_.has_room(bytes); }
+
   // Whether one is to be made now: at first, and after each that was asked for. keep() follows.
   bool begin_making() { return wanted_ && !std::exchange(making_, true); }
   // What create_pages() of the source has made for this; nullptr: the next one who asks is told why

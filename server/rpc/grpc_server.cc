@@ -34,6 +34,13 @@ std::string_view hint_about(Excess excess) {
   }
 }
 
+// What nobody reads is the kernel's memory, on the account of the daemon's control group: as little
+// for each connection as calls need.
+void keep_small_buffers(int socket) {
+  constexpr int kSendBytes = 16 << 10;  // which the kernel doubles, for what it adds itself
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBytes, sizeof kSendBytes);
+}
+
 }  // namespace
 
 GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
@@ -106,6 +113,7 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
 }
 
 void GrpcServer::on_connection(ClientSocket socket) {
+  keep_small_buffers(socket.get());
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
@@ -188,6 +196,7 @@ wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, User& 
   }
   wire::UniqueFd ours(pair[0]);
   wire::UniqueFd for_grpc(pair[1]);
+  for (const int end : pair) keep_small_buffers(end);
   loop_.remove(connection.socket.get());
   auto relay = Relay::start(loop_, std::move(connection.socket), std::move(ours), limits_.gate,
                             user.allowance, user.account,

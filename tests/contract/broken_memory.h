@@ -39,6 +39,7 @@ class BrokenMemory : public server::DeviceBackend, public server::PageSource {
       std::uint64_t size_bytes) override;
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                                      bool daemon_writes) override;
+  absl::Status has_room(std::uint64_t /*bytes*/) override { return absl::OkStatus(); }
 
  private:
   std::unique_ptr<server::SharedMemory> make(std::uint64_t size_bytes, int protection) const;

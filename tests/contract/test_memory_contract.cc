@@ -2,6 +2,7 @@
 
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -91,9 +92,10 @@ TEST(BrokenMemory, WithoutItsFlawKeepsTheContract) {
 // A large allocation goes in steps, each of which is asked for first.
 TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
   int asked = 0;
-  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, [&](std::uint64_t /*bytes*/) {
+  const auto room = [&](std::uint64_t /*bytes*/, std::uint64_t /*held*/) {
     return wire::MemoryBound{++asked < 3 ? std::uint64_t{1} << 40 : 5, "the group"};
-  });
+  };
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
   const auto before = open_files();
   const auto segment = memory.create_segment(std::uint64_t{200} << 20);
   EXPECT_EQ(wire::code_of(segment.status()), wire::ErrorCode::kOutOfMemory);
@@ -117,32 +119,37 @@ TEST(MemfdDeviceBackend, AllWhoGetAFileShareOneThatIsOpen) {
   }
 }
 
-// What a client has taken out of his page comes back when the daemon looks at it.
-TEST(MemfdDeviceBackend, HolesInPagesThatItReadsAreNotFree) {
+// What a client takes out of his pages comes back when the daemon looks at them: so it counts for
+// as long as there is a file.
+TEST(MemfdDeviceBackend, RoomIsAskedForBesideAllThatItHolds) {
   constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
-  std::uint64_t left = 10 * kPage;
-  const auto room = [&](std::uint64_t /*bytes*/) { return wire::MemoryBound{left, "memory"}; };
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> asked;
+  std::uint64_t left = kPage;
+  const auto room = [&](std::uint64_t wanted_bytes, std::uint64_t held_bytes) {
+    asked.emplace_back(wanted_bytes, held_bytes);
+    return wire::MemoryBound{left, "memory"};
+  };
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
   auto page = memory.create_pages(kPage, /*daemon_writes=*/false);
   ASSERT_TRUE(page.ok());
-  left = kPage;
-  EXPECT_TRUE(memory.create_segment(kPage).ok()) << "nothing is missing";
   const auto writer = (*page)->export_fd(true);
   ASSERT_TRUE(writer.ok());
-  ASSERT_EQ(::fallocate(writer->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage / 2),
-            0);
-  const auto refused = memory.create_segment(kPage);
-  EXPECT_EQ(wire::code_of(refused.status()), wire::ErrorCode::kOutOfMemory);
-  EXPECT_TRUE(memory.create_segment(kPage / 2).ok());
+  ASSERT_EQ(::fallocate(writer->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage), 0);
+  EXPECT_TRUE(memory.create_segment(kPage).ok());
+  left = 0;
+  EXPECT_FALSE(memory.create_segment(kPage).ok());
   page->reset();
-  EXPECT_TRUE(memory.create_segment(kPage).ok()) << "it is not read any more";
+  EXPECT_FALSE(memory.create_segment(kPage).ok());
+  const std::pair beside_none{kPage, std::uint64_t{0}};
+  EXPECT_THAT(asked, ::testing::ElementsAre(beside_none, std::pair{kPage, kPage},
+                                            std::pair{kPage, kPage}, beside_none));
 }
 
 // Ordinary pages play the huge ones, as most systems have none; the pool is said to be used up.
 TEST(MemfdDeviceBackend, ALackOfHugePagesIsKnownUntilTheNextSegmentHasSome) {
   bool pool_has_some = true;
   int asked = 0;
-  const auto room = [&](std::uint64_t /*bytes*/) {
+  const auto room = [&](std::uint64_t /*bytes*/, std::uint64_t /*held*/) {
     const bool is_there = pool_has_some || ++asked == 2;
     return wire::MemoryBound{is_there ? std::uint64_t{1} << 40 : 0, "memory"};
   };

@@ -34,6 +34,15 @@ TEST_F(SparePageTest, IsGivenToTheNextWhoAsksForASessionPage) {
   EXPECT_EQ((*next)->size_bytes(), wire::kSessionPageBytes);
 }
 
+TEST(SparePage, RoomIsThatOfItsSource) {
+  MemfdDeviceBackend source(
+      MemfdDeviceBackend::HugePages::kNever,
+      [](std::uint64_t, std::uint64_t) { return wire::MemoryBound{100, "memory"}; });
+  SparePage pages(source);
+  EXPECT_TRUE(pages.has_room(100).ok());
+  EXPECT_FALSE(pages.has_room(101).ok());
+}
+
 TEST_F(SparePageTest, IsMadeOnceForEachThatIsTaken) {
   EXPECT_TRUE(pages_.begin_making());
   EXPECT_FALSE(pages_.begin_making());  // it is under way

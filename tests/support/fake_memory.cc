@@ -85,6 +85,11 @@ std::uint64_t FakeMemory::alignment_bytes(std::uint64_t size_bytes) const {
   return size_bytes > 4096 ? 4096 : 256;
 }
 
+absl::Status FakeMemory::has_room(std::uint64_t bytes) {
+  if (bytes <= room_bytes_) return absl::OkStatus();
+  return wire::make_error(wire::ErrorCode::kOutOfMemory, "there is no room");
+}
+
 void FakeMemory::fail(std::uint64_t first, std::uint64_t last) {
   calls_ = 0;
   first_failure_ = first;

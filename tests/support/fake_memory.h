@@ -35,6 +35,10 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                                      bool daemon_writes) override;
 
+  absl::Status has_room(std::uint64_t bytes) override;
+  // So many bytes of the daemon's own memory.
+  void set_room(std::uint64_t bytes) { room_bytes_ = bytes; }
+
   // The nth creation from now (1 = the next) finds no memory, and so does every later one.
   void fail_from(std::uint64_t nth) { fail(nth, UINT64_MAX); }
   // The next n.
@@ -51,6 +55,7 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
   absl::Status count_call();
 
   bool sparse_ = false;
+  std::uint64_t room_bytes_ = UINT64_MAX;
   std::uint64_t calls_ = 0;
   std::uint64_t first_failure_ = 0;
   std::uint64_t last_failure_ = 0;

@@ -21,7 +21,7 @@ class MemoryCeilingTest : public ::testing::Test {
     write("sys/fs/cgroup/" + group + "/memory.current", std::to_string(usage_mib << 20));
   }
   MemoryBound ceiling() const { return memory_ceiling(7, root.path()); }
-  MemoryBound room() const { return memory_room(7, UINT64_MAX, root.path()); }
+  MemoryBound room() const { return memory_room(7, UINT64_MAX, 0, root.path()); }
 
   testing::TemporaryFolder root;
 };
@@ -119,8 +119,35 @@ TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   write("proc/7/cgroup", "0::/group");
   write_group("group", 1024, 870);
   write("sys/fs/cgroup/group/memory.stat", "inactive_file 524288000");
-  EXPECT_GE(memory_room(7, 20 * kMiB, root.path()).bytes, 20 * kMiB);
-  EXPECT_EQ(memory_room(7, 600 * kMiB, root.path()).bytes, (1024 - 128 - 370) * kMiB);
+  EXPECT_GE(memory_room(7, 20 * kMiB, 0, root.path()).bytes, 20 * kMiB);
+  EXPECT_EQ(memory_room(7, 600 * kMiB, 0, root.path()).bytes, (1024 - 128 - 370) * kMiB);
+}
+
+TEST_F(MemoryCeilingTest, AGroupIsShortWithHalfOfItsReserve) {
+  write("proc/7/cgroup", "0::/group");
+  const auto is_short = [&](std::uint64_t used_mib) {
+    write_group("group", 1024, used_mib);
+    return memory_is_short(7, root.path());
+  };
+  write("sys/fs/cgroup/group/memory.stat", "inactive_file 0");
+  EXPECT_FALSE(is_short(950));
+  EXPECT_TRUE(is_short(970));
+  write("sys/fs/cgroup/group/memory.stat", fmt::format("inactive_file {}", 20 * kMiB));
+  EXPECT_FALSE(is_short(970));
+}
+
+// It may be on another group's account for a while.
+TEST_F(MemoryCeilingTest, SharedMemoryThatIsNotThereIsNotFree) {
+  write("proc/7/cgroup", "0::/group");
+  write_group("group", 1024, 300);
+  write("sys/fs/cgroup/group/memory.stat", fmt::format("anon 1\nshmem {}", 200 * kMiB));
+  const auto beside = [&](std::uint64_t shared_bytes) {
+    return memory_room(7, UINT64_MAX, shared_bytes, root.path()).bytes;
+  };
+  EXPECT_EQ(beside(200 * kMiB), (1024 - 128 - 300) * kMiB);
+  EXPECT_EQ(beside(150 * kMiB), (1024 - 128 - 300) * kMiB) << "others have some, too";
+  EXPECT_EQ(beside(260 * kMiB), (1024 - 128 - 360) * kMiB);
+  EXPECT_EQ(beside(900 * kMiB), 0U);
 }
 
 TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAQuarter) {

@@ -37,6 +37,22 @@ TEST(BrokerAttributes, AreThoseOfTheCreatorForWhoeverOpens) {
   EXPECT_EQ(*opened->array->rare().attributes, *units("K"));
 }
 
+TEST(BrokerAttributes, AskForRoomLikeAnyMemory) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  world.memory.set_room(0);
+  int made = 0;
+  const auto make = [&](std::size_t bytes) {
+    return world.try_create(owner, spec_of(std::to_string(made)), false,
+                            units(std::string(bytes, 'K')));
+  };
+  while (make(20'000).ok()) ASSERT_LT(++made, 20) << "what is small is looked for together";
+  EXPECT_EQ(made, 12);
+  EXPECT_EQ(code_of(make(20'000).status()), ErrorCode::kOutOfMemory);
+  world.memory.set_room(std::uint64_t{1} << 20);
+  EXPECT_TRUE(make(20'000).ok());
+}
+
 TEST(BrokerAttributes, OfAnArrayThatExistsStay) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
