@@ -83,7 +83,7 @@ void visit_groups(pid_t pid, const std::string& root, Visit visit) {
 // Takes much longer than the other files: the kernel adds it up.
 struct GroupParts {
   std::uint64_t spare = 0;
-  std::uint64_t shared = 0;
+  std::optional<std::uint64_t> shared;
 };
 GroupParts parts_of(const std::string& folder, const GroupFiles& files) {
   std::ifstream statistics(folder + "/memory.stat");
@@ -141,7 +141,7 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
     if (without(most, *usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
     const GroupParts parts = parts_of(folder, files);
     const std::uint64_t used = without(*usage, parts.spare);
-    const std::uint64_t other = without(used, parts.shared);
+    const std::uint64_t other = without(used, parts.shared.value_or(shared_bytes));
     const std::uint64_t left = without(most, std::max(used, other + shared_bytes));
     if (left < room.bytes) room = {left, limit->what};
   });

@@ -165,7 +165,11 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
   absl::Status status;
   while (status.ok() && done < size_bytes) {
     const std::uint64_t step = std::min(kStepBytes, size_bytes - done);
-    status = look_for_room(committing_, *held_ - committing_);
+    // All that is under way: its files are among those that are held already.
+    const std::uint64_t wanted = committing_;
+    const std::uint64_t held = *held_;
+    const std::uint64_t others = wanted - std::min(wanted, size_bytes - done);
+    status = look_for_room(wanted, held - std::min(held, wanted), others);
     if (status.ok()) status = allocate(fd, done, step);
     if (!status.ok()) break;
     committing_.fetch_sub(step);
@@ -176,18 +180,21 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
 }
 
 absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) {
-  return look_for_room(bytes, *held_);
+  return look_for_room(bytes, *held_, 0);
 }
 
-absl::Status MemfdDeviceBackend::look_for_room(std::uint64_t bytes,
-                                               std::uint64_t held_bytes) const {
+absl::Status MemfdDeviceBackend::look_for_room(std::uint64_t bytes, std::uint64_t held_bytes,
+                                               std::uint64_t others_bytes) const {
   if (!room_) return absl::OkStatus();
   const wire::MemoryBound room = room_(bytes, held_bytes);
   if (bytes <= room.bytes) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kOutOfMemory,
-      fmt::format("there is no host memory for {} bytes, but for {} ({})", bytes, room.bytes,
-                  room.what),
+      fmt::format("there is no host memory for {} bytes{}, but for {} ({})", bytes - others_bytes,
+                  others_bytes == 0
+                      ? std::string()
+                      : fmt::format(" beside {} that others are just being given", others_bytes),
+                  room.bytes, room.what),
       "Free memory on this machine or in this control group, raise its limit, or lower "
       "memory_limit_bytes.");
 }

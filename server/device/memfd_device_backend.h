@@ -55,7 +55,9 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   absl::StatusOr<std::unique_ptr<SharedMemory>> make(const char* name, std::uint64_t size_bytes,
                                                      unsigned flags, Mapping mapping);
   absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags);
-  absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes) const;
+  // `others_bytes`: of those that are wanted.
+  absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+                             std::uint64_t others_bytes) const;
 
   const Room room_;
   const std::shared_ptr<Held> held_ = std::make_shared<Held>(0);
