@@ -154,7 +154,7 @@ bool memory_is_short(pid_t pid, const std::string& root) {
     const auto limit = lowest_limit(folder, files);
     const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
     if (!usage) return;
-    const std::uint64_t most = limit->bytes - reserve_of(limit->bytes) / 2;
+    const std::uint64_t most = limit->bytes - reserve_of(limit->bytes) / 4;
     is_short = is_short || (*usage > most && *usage - parts_of(folder, files).spare > most);
   });
   return is_short;

@@ -97,7 +97,7 @@ constexpr Option kOptions[] = {
      "2048", 0, kAnyCount, {}, kMemberOf<&Config::quota_requests>, kReloaded,
      "Most calls at once per user, of other users than the daemon's own. 0 = no limit."},
     {"quota_request_bytes", "MEMLEASE_QUOTA_REQUEST_BYTES", OptionKind::kSize,
-     "32MiB", 0, kAnyBytes, {}, kMemberOf<&Config::quota_request_bytes>, kReloaded,
+     "16MiB", 0, kAnyBytes, {}, kMemberOf<&Config::quota_request_bytes>, kReloaded,
      "Most bytes of these calls' requests. 0 = no limit."},
     {"quota_log_lines", "MEMLEASE_QUOTA_LOG_LINES", OptionKind::kCount,
      "60", 0, kAnyCount, {}, kMemberOf<&Config::quota_log_lines>, kAtStart,

@@ -36,7 +36,7 @@ struct GateLimits {
 
 class Relay {
  public:
-  static constexpr std::size_t kPieceBytes = std::size_t{16} << 10;
+  static constexpr std::size_t kPieceBytes = std::size_t{8} << 10;
 
   // Called by the loop once, when the connection is over: cut for `excess`, or closed by one of
   // both. It may destroy the relay, which closes its descriptors; until then they are open and

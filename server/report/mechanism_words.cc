@@ -27,9 +27,11 @@ MechanismChange memory_change(bool degraded) {
     return {Mechanism::kMemory, false, "there is memory for the daemon again: it takes on new work",
             ""};
   }
-  return {Mechanism::kMemory, true,
-          "the daemon gets no memory for anything new; what has begun goes on",
-          "Raise the daemon's limit (prlimit --pid PID --data=unlimited), or withdraw arrays."};
+  return {
+      Mechanism::kMemory, true,
+      "the daemon gets no memory for anything new; what has begun goes on",
+      "Raise the daemon's limit (MemoryMax=, or prlimit --pid PID --data=unlimited), or withdraw "
+      "arrays."};
 }
 
 std::vector<MechanismChange> directory_changes(const std::vector<std::string>& before,

@@ -37,7 +37,7 @@ std::string_view hint_about(Excess excess) {
 // What nobody reads is the kernel's memory, on the account of the daemon's control group: as little
 // for each connection as calls need.
 void keep_small_buffers(int socket) {
-  constexpr int kSendBytes = 16 << 10;  // which the kernel doubles, for what it adds itself
+  constexpr int kSendBytes = 4 << 10;  // which the kernel doubles, for what it adds itself
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBytes, sizeof kSendBytes);
 }
 

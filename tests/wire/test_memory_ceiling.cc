@@ -123,17 +123,17 @@ TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   EXPECT_EQ(memory_room(7, 600 * kMiB, 0, root.path()).bytes, (1024 - 128 - 370) * kMiB);
 }
 
-TEST_F(MemoryCeilingTest, AGroupIsShortWithHalfOfItsReserve) {
+TEST_F(MemoryCeilingTest, AGroupIsShortWithAQuarterOfItsReserve) {
   write("proc/7/cgroup", "0::/group");
   const auto is_short = [&](std::uint64_t used_mib) {
     write_group("group", 1024, used_mib);
     return memory_is_short(7, root.path());
   };
   write("sys/fs/cgroup/group/memory.stat", "inactive_file 0");
-  EXPECT_FALSE(is_short(950));
-  EXPECT_TRUE(is_short(970));
+  EXPECT_FALSE(is_short(980));
+  EXPECT_TRUE(is_short(1000));
   write("sys/fs/cgroup/group/memory.stat", fmt::format("inactive_file {}", 20 * kMiB));
-  EXPECT_FALSE(is_short(970));
+  EXPECT_FALSE(is_short(1000));
 }
 
 // It may be on another group's account for a while.
