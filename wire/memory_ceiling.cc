@@ -14,7 +14,7 @@
 namespace memlease::wire {
 namespace {
 
-constexpr std::uint64_t kReserveBytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t kReserveBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kReservePart = 4;
 
 constexpr std::string_view kMachine = "the machine's memory";

@@ -21,7 +21,7 @@ struct MemoryBound {
 MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
 
 // What may be taken until the machine, or the first of these groups, has nothing but its reserve of
-// 128 MiB, of a small group a quarter. What the kernel takes from a cache of files before it kills
+// 256 MiB, of a small group a quarter. What the kernel takes from a cache of files before it kills
 // anybody, or slows it down, is counted as free. Of shared memory the groups have `shared_bytes` at
 // least, also where it is not there just now. Looks no closer than it takes to see whether there is
 // as much as is wanted.

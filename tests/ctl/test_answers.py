@@ -246,7 +246,7 @@ def test_status_shows_what_each_user_spends_and_may_spend(daemon, client):
     assert spends["file_numbers"][0] >= 2
     assert spends["waiting_calls"] == (0, 256)
     assert spends["requests"][1] == 2048
-    assert spends["request_bytes"] == (0, 32 * 1024**2)
+    assert spends["request_bytes"] == (0, 16 * 1024**2)
     assert spends["log_lines"][1] == 60
     assert spends["log_lines"][0] >= 1, "its session was opened"
     text = daemon.ctl("status").stdout

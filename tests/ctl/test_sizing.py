@@ -76,10 +76,10 @@ def in_group(folder, limit, usage):
 def test_a_full_control_group_refuses_and_names_itself(start_daemon, tmp_path):
     group = tmp_path / "group"
     daemon = start_daemon(through=in_group(group, limit=1024 * MIB, usage=100 * MIB))
-    assert "a group of less than half a GiB a quarter" in SECTION.replace("\n", " ")
+    assert "a group of less than a GiB a quarter" in SECTION.replace("\n", " ")
     with memlease.connect(daemon.directory, start=False) as here:
         kept = here.create("kept", shape=1000, dtype="u1", slots=1)
-        (group / "memory.current").write_text(f"{(1024 - 128 - 10) * MIB}\n")
+        (group / "memory.current").write_text(f"{(1024 - 256 - 10) * MIB}\n")
         with pytest.raises(
             memlease.OutOfMemory, match="no host memory for 20971520 bytes, but for 10485760 "
         ):

@@ -70,7 +70,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 TEST_F(MemoryCeilingTest, RoomIsWhatTheMachineHasBesideAReserve) {
   write("proc/meminfo", "MemTotal: 9999999 kB\nMemFree: 17 kB\nMemAvailable: 1048576 kB");
-  EXPECT_EQ(room().bytes, (1024 - 128) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 256) * kMiB);
   EXPECT_EQ(room().what, "the machine's memory");
   write("proc/meminfo", "MemAvailable: 1024 kB");
   EXPECT_EQ(room().bytes, 0U);
@@ -80,11 +80,11 @@ TEST_F(MemoryCeilingTest, RoomIsWhatTheFullestGroupOfVersion2HasBesideItsReserve
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/outer/inner");
   write_group("outer/inner", 1024, 100);
-  EXPECT_EQ(room().bytes, (1024 - 128 - 100) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 256 - 100) * kMiB);
   EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/inner/memory.max");
   // Others beside it take of what is around both.
-  write_group("outer", 2048, 1900);
-  EXPECT_EQ(room().bytes, (2048 - 128 - 1900) * kMiB);
+  write_group("outer", 2048, 1700);
+  EXPECT_EQ(room().bytes, (2048 - 256 - 1700) * kMiB);
   EXPECT_EQ(room().what, root.path() + "/sys/fs/cgroup/outer/memory.max");
   write("sys/fs/cgroup/outer/memory.current", std::to_string(2048 * kMiB));
   EXPECT_EQ(room().bytes, 0U);
@@ -93,16 +93,16 @@ TEST_F(MemoryCeilingTest, RoomIsWhatTheFullestGroupOfVersion2HasBesideItsReserve
 TEST_F(MemoryCeilingTest, RoomCountsACacheOfFilesAsFree) {
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/group\n5:memory:/old");
-  write_group("group", 1024, 900);
+  write_group("group", 1024, 700);
   write("sys/fs/cgroup/group/memory.stat",
         "file 629145600\nshmem 524288000\ninactive_file 83886080\nactive_file 10485760\n"
         "slab_reclaimable 10485760");
-  EXPECT_EQ(room().bytes, (1024 - 128 - 800) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 256 - 600) * kMiB);
   write("sys/fs/cgroup/memory/old/memory.limit_in_bytes", std::to_string(1024 * kMiB));
-  write("sys/fs/cgroup/memory/old/memory.usage_in_bytes", std::to_string(900 * kMiB));
+  write("sys/fs/cgroup/memory/old/memory.usage_in_bytes", std::to_string(700 * kMiB));
   write("sys/fs/cgroup/memory/old/memory.stat",
         "inactive_file 629145600\ntotal_inactive_file 41943040\ntotal_active_file 31457280");
-  EXPECT_EQ(room().bytes, (1024 - 128 - 830) * kMiB);
+  EXPECT_EQ(room().bytes, (1024 - 256 - 630) * kMiB);
 }
 
 TEST_F(MemoryCeilingTest, RoomEndsWhereTheKernelWouldSlowTheGroupDown) {
@@ -117,10 +117,10 @@ TEST_F(MemoryCeilingTest, RoomEndsWhereTheKernelWouldSlowTheGroupDown) {
 TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   write("proc/meminfo", "MemAvailable: 104857600 kB");
   write("proc/7/cgroup", "0::/group");
-  write_group("group", 1024, 870);
+  write_group("group", 1024, 740);
   write("sys/fs/cgroup/group/memory.stat", "inactive_file 524288000");
   EXPECT_GE(memory_room(7, 20 * kMiB, 0, root.path()).bytes, 20 * kMiB);
-  EXPECT_EQ(memory_room(7, 600 * kMiB, 0, root.path()).bytes, (1024 - 128 - 370) * kMiB);
+  EXPECT_EQ(memory_room(7, 600 * kMiB, 0, root.path()).bytes, (1024 - 256 - 240) * kMiB);
 }
 
 TEST_F(MemoryCeilingTest, AGroupIsShortWithAQuarterOfItsReserve) {
@@ -130,10 +130,10 @@ TEST_F(MemoryCeilingTest, AGroupIsShortWithAQuarterOfItsReserve) {
     return memory_is_short(7, root.path());
   };
   write("sys/fs/cgroup/group/memory.stat", "inactive_file 0");
-  EXPECT_FALSE(is_short(980));
-  EXPECT_TRUE(is_short(1000));
+  EXPECT_FALSE(is_short(950));
+  EXPECT_TRUE(is_short(970));
   write("sys/fs/cgroup/group/memory.stat", fmt::format("inactive_file {}", 20 * kMiB));
-  EXPECT_FALSE(is_short(1000));
+  EXPECT_FALSE(is_short(970));
 }
 
 // It may be on another group's account for a while.
@@ -144,9 +144,9 @@ TEST_F(MemoryCeilingTest, SharedMemoryThatIsNotThereIsNotFree) {
   const auto beside = [&](std::uint64_t shared_bytes) {
     return memory_room(7, UINT64_MAX, shared_bytes, root.path()).bytes;
   };
-  EXPECT_EQ(beside(200 * kMiB), (1024 - 128 - 300) * kMiB);
-  EXPECT_EQ(beside(150 * kMiB), (1024 - 128 - 300) * kMiB) << "others have some, too";
-  EXPECT_EQ(beside(260 * kMiB), (1024 - 128 - 360) * kMiB);
+  EXPECT_EQ(beside(200 * kMiB), (1024 - 256 - 300) * kMiB);
+  EXPECT_EQ(beside(150 * kMiB), (1024 - 256 - 300) * kMiB) << "others have some, too";
+  EXPECT_EQ(beside(260 * kMiB), (1024 - 256 - 360) * kMiB);
   EXPECT_EQ(beside(900 * kMiB), 0U);
 }
 
