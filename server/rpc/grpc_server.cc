@@ -35,10 +35,12 @@ std::string_view hint_about(Excess excess) {
 }
 
 // What nobody reads is the kernel's memory, on the account of the daemon's control group: as little
-// for each connection as calls need.
-void keep_small_buffers(int socket) {
-  constexpr int kSendBytes = 4 << 10;  // which the kernel doubles, for what it adds itself
-  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBytes, sizeof kSendBytes);
+// for each connection as calls need. gRPC gets stuck for want of a thread where its answers do not
+// fit at once; the relay needs none. The kernel doubles it, for what it adds itself.
+constexpr int kSendBytesOfGrpc = 16 << 10;
+constexpr int kSendBytesOfRelay = 4 << 10;
+void keep_small_buffer(int socket, int bytes) {
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
 }  // namespace
@@ -113,7 +115,7 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
 }
 
 void GrpcServer::on_connection(ClientSocket socket) {
-  keep_small_buffers(socket.get());
+  keep_small_buffer(socket.get(), kSendBytesOfGrpc);
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
@@ -196,7 +198,8 @@ wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, User& 
   }
   wire::UniqueFd ours(pair[0]);
   wire::UniqueFd for_grpc(pair[1]);
-  for (const int end : pair) keep_small_buffers(end);
+  for (const int end : pair) keep_small_buffer(end, kSendBytesOfGrpc);
+  keep_small_buffer(connection.socket.get(), kSendBytesOfRelay);
   loop_.remove(connection.socket.get());
   auto relay = Relay::start(loop_, std::move(connection.socket), std::move(ours), limits_.gate,
                             user.allowance, user.account,
