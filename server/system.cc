@@ -20,6 +20,14 @@ std::uint64_t ms_of(TimePoint now) {
       std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
 }
 
+// For one of those who ask at once, and not again before the pause is over.
+bool is_due(std::atomic<std::chrono::steady_clock::time_point>& next,
+            std::chrono::milliseconds pause) {
+  const auto now = std::chrono::steady_clock::now();
+  auto due = next.load();
+  return now >= due && next.compare_exchange_strong(due, now + pause);
+}
+
 // Not where a sanitizer, or a library that was preloaded, is malloc(): malloc_trim() looks at a
 // heap then that has never been begun, and ends the process.
 bool glibc_has_the_heap() {
@@ -55,24 +63,16 @@ std::uint64_t descriptor_limit() {
 wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes) {
   const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, held_bytes);
   if (room.bytes >= wanted_bytes) return room;
-  using std::chrono::steady_clock;
-  static std::atomic<steady_clock::time_point> next{};
-  const auto now = steady_clock::now();
-  auto due = next.load();
-  if (now < due || !next.compare_exchange_strong(due, now + std::chrono::seconds(1))) return room;
+  static std::atomic<std::chrono::steady_clock::time_point> next{};
+  if (!is_due(next, std::chrono::seconds(1))) return room;
   give_back_heap();
   return wire::memory_room(::getpid(), wanted_bytes, held_bytes);
 }
 
 bool memory_is_short() {
-  using std::chrono::steady_clock;
-  static std::atomic<steady_clock::time_point> next{};
+  static std::atomic<std::chrono::steady_clock::time_point> next{};
   static std::atomic<bool> is_short{false};
-  const auto now = steady_clock::now();
-  auto due = next.load();
-  if (now >= due && next.compare_exchange_strong(due, now + std::chrono::milliseconds(50))) {
-    is_short = wire::memory_is_short(::getpid());
-  }
+  if (is_due(next, std::chrono::milliseconds(50))) is_short = wire::memory_is_short(::getpid());
   return is_short;
 }
 

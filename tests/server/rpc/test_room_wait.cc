@@ -10,7 +10,15 @@
 namespace memlease::testing {
 namespace {
 
-class RoomWait : public Services {};
+class RoomWait : public Services {
+ protected:
+  // What it had stays on its way.
+  void let_go_of(const std::string& name, wire::ArrayId id) {
+    host.world.keeps_garbage = true;
+    ASSERT_TRUE(host.world.broker.withdraw(session.peer, name).ok());
+    ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  }
+};
 
 TEST_F(RoomWait, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
   server::Session& dying = host.world.connect(kUser);
@@ -34,9 +42,7 @@ TEST_F(RoomWait, ACreationWaitsUntilWhatHasGoneIsGivenBack) {
   const auto segment = host.world.broker.catalog().find(id)->slots[0].file;
   auto writer = host.world.broker.fetch_file(session.id, segment, true);
   ASSERT_TRUE(writer.ok() && writer->writable);
-  host.world.keeps_garbage = true;
-  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
-  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  ASSERT_NO_FATAL_FAILURE(let_go_of("a", id));
   EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OutOfMemory");
   EXPECT_EQ(host.awaited, 1);
   writer->fd.reset();
@@ -78,9 +84,7 @@ TEST_F(RoomWait, ASubscriptionAndAWriterTakeWhatSessionsThatHaveEndedStillHave) 
 TEST_F(RoomWait, MemoryThatTheMachineRefusesIsAwaited) {
   ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
   const wire::ArrayId id{user.opened.array_id()};
-  host.world.keeps_garbage = true;
-  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
-  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  ASSERT_NO_FATAL_FAILURE(let_go_of("a", id));
   ASSERT_NE(host.world.broker.files().going(), 0U);
   host.world.memory.fail_next(2);  // all that would be used later, and what is needed
   EXPECT_EQ(user.create(spec_of("b", 0604), &session), "OK");
@@ -108,9 +112,7 @@ TEST_F(RoomWait, ASlotOfAnothersArrayWaitsForItsOwnersMemory) {
   wire::ReaderRow& row = host.world.subscribe(writing, shared);
   row.holds()[0].store(1);
   row.holds()[1].store(1);
-  host.world.keeps_garbage = true;
-  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "old").ok());
-  ASSERT_TRUE(host.world.broker.leave(session, old, 1).ok());
+  ASSERT_NO_FATAL_FAILURE(let_go_of("old", old));
   server::Broker::Limits limits;
   limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
   host.world.broker.set_limits(limits, {});
@@ -125,9 +127,7 @@ TEST_F(RoomWait, ASlotOfAnothersArrayWaitsForItsOwnersMemory) {
 TEST_F(RoomWait, WhoConnectsWhileHisFilesAreClosedIsToTryAgain) {
   ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
   const wire::ArrayId id{user.opened.array_id()};
-  host.world.keeps_garbage = true;
-  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
-  ASSERT_TRUE(host.world.broker.leave(session, id, 1).ok());
+  ASSERT_NO_FATAL_FAILURE(let_go_of("a", id));
   server::Broker::Limits limits;
   limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
   host.world.broker.set_limits(limits, {});
