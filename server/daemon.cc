@@ -88,7 +88,10 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
                [this](uid_t payer, std::shared_ptr<Garbage> garbage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                    mutex_) { discards_.push_back({payer, std::move(garbage)}); },
                [this] { return has_memory(); }, payer_of()},
-              broker_limits(config)) {
+              broker_limits(config)),
+      relief_(loop_, {.left = [] { return wire::reserve_left(::getpid()); },
+                      .give_back = give_back_heap,
+                      .cut = [this] { return grpc_server_->cut_largest(); }}) {
   payers_.set(config.subordinate_uids);
 }
 
@@ -96,6 +99,7 @@ Daemon::~Daemon() {
   metrics_endpoint_.reset();
   history_waits_.end_all(shutting_down());
   disposer_.refuse_waits();
+  relief_.end();
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
   disposer_.end();
@@ -171,6 +175,7 @@ class Daemon::Crowd final : public Garbage {
 };
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
+  relief_.look(reserve_left());
   bool may_be_idle = false;
   bool status_changes = false;
   bool wants_spare_page = false;

@@ -31,6 +31,7 @@
 #include "server/gpus.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
+#include "server/memory_relief.h"
 #include "server/memory_reserve.h"
 #include "server/report/history_log.h"
 #include "server/rpc/grpc_server.h"
@@ -87,6 +88,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
   void grow(const SegmentPool::Growth& growth, const Grown& fn) override;
+  bool is_relieving() const override { return relief_.is_under_way(); }
+  void await_relief(std::chrono::steady_clock::time_point until) override { relief_.await(until); }
   HistoryWaits& history_waits() override { return history_waits_; }
   void await_given_back(std::optional<uid_t> uid,
                         std::chrono::steady_clock::time_point until) override;
@@ -100,7 +103,9 @@ class Daemon final : public SessionHost, public ServiceHost {
 
  private:
   // For anything new.
-  bool has_memory() { return reserve_.is_there() && !memory_is_short(); }
+  bool has_memory() {
+    return reserve_.is_there() && reserve_left() != wire::ReserveLeft::kLessThanQuarter;
+  }
   Daemon(const Config& config, const Surroundings& surroundings);
   absl::Status listen(const Config& config);
   ConnectionBook book();
@@ -168,6 +173,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   Broker broker_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had
 
+  MemoryRelief relief_;
   CallErrors call_errors_;
   HistoryWaits history_waits_;
   EventLoop::TimerId idle_timer_;

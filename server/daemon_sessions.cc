@@ -1,6 +1,8 @@
 // The daemon as the attach channel sees it.
+#include "server/core/refusals.h"
 #include "server/daemon.h"
 #include "server/rpc/open_array.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 
@@ -8,6 +10,8 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   loop_.cancel(idle_timer_);
   absl::StatusOr<NewSession> opened;
   with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
+  const bool lacks_memory = wire::code_of(opened.status()) == wire::ErrorCode::kOutOfMemory;
+  if (!opened.ok() && lacks_memory && relief_.is_under_way()) opened = memory_is_coming_back();
   call_errors_.count(opened.status());
   if (opened.ok()) {
     history_log_.write_session(peer.uid, "session opened",

@@ -69,11 +69,11 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_byt
   return wire::memory_room(::getpid(), wanted_bytes, held_bytes);
 }
 
-bool memory_is_short() {
+wire::ReserveLeft reserve_left() {
   static std::atomic<std::chrono::steady_clock::time_point> next{};
-  static std::atomic<bool> is_short{false};
-  if (is_due(next, std::chrono::milliseconds(50))) is_short = wire::memory_is_short(::getpid());
-  return is_short;
+  static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kMost};
+  if (is_due(next, std::chrono::milliseconds(50))) left = wire::reserve_left(::getpid());
+  return left;
 }
 
 void give_back_heap() {

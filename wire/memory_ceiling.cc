@@ -148,16 +148,21 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
   return room;
 }
 
-bool memory_is_short(pid_t pid, const std::string& root) {
-  bool is_short = false;
+ReserveLeft reserve_left(pid_t pid, const std::string& root) {
+  ReserveLeft least = ReserveLeft::kMost;
   visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
     const auto limit = lowest_limit(folder, files);
     const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
     if (!usage) return;
-    const std::uint64_t most = limit->bytes - reserve_of(limit->bytes) / 4;
-    is_short = is_short || (*usage > most && *usage - parts_of(folder, files).spare > most);
+    const std::uint64_t reserve = reserve_of(limit->bytes);
+    if (without(limit->bytes, *usage) >= reserve / 2) return;
+    const std::uint64_t used = without(*usage, parts_of(folder, files).spare);
+    const std::uint64_t left = without(limit->bytes, used);
+    if (left >= reserve / 2) return;
+    least = std::max(
+        least, left < reserve / 4 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLessThanHalf);
   });
-  return is_short;
+  return least;
 }
 
 }  // namespace memlease::wire

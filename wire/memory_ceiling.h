@@ -28,8 +28,9 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes = UINT64_MAX,
                         std::uint64_t shared_bytes = 0, const std::string& root = "");
 
-// Whether one of these groups has less than a quarter of its reserve left, with what may be taken
-// from caches.
-bool memory_is_short(pid_t pid, const std::string& root = "");
+// How much of their reserves these groups have left, with what may be taken from caches: that of
+// the one that has least.
+enum class ReserveLeft : std::uint8_t { kMost, kLessThanHalf, kLessThanQuarter };
+ReserveLeft reserve_left(pid_t pid, const std::string& root = "");
 
 }  // namespace memlease::wire

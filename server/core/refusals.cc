@@ -21,6 +21,13 @@ absl::Status out_of_own_memory() {
                     "daemon's memory (MemoryMax=, LimitDATA=, LimitAS=, ulimit), then try again.");
 }
 
+absl::Status memory_is_coming_back() {
+  return make_error(ErrorCode::kBusy,
+                    "the daemon's memory is nearly used up; calls that have too much of it are "
+                    "being cut",
+                    "Try again in a moment.");
+}
+
 absl::Status files_are_going(uid_t uid) {
   return make_error(ErrorCode::kBusy,
                     fmt::format("files of uid {} that have gone are still being closed", uid),

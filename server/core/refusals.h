@@ -23,6 +23,8 @@ absl::Status out_of_own_memory();
 
 // To whoever connects while what he has let go of takes up the descriptors that are his. kBusy.
 absl::Status files_are_going(uid_t uid);
+// While the daemon gets memory of its own back. kBusy.
+absl::Status memory_is_coming_back();
 
 // Names and arrays.
 absl::Status no_such_array(const std::string& name, uid_t viewer);  // kNotFound

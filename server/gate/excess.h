@@ -21,12 +21,13 @@ enum class Excess : std::size_t {
   kWindowUpdates,
   kOtherFrames,
   kUnreadReplies,  // nothing was read for too long
+  kMemory,         // of the daemon's, which is nearly used up: it had most calls under way
 };
 
-inline constexpr std::array<std::string_view, 12> kExcessNames{
-    "not_http2",       "frame_size",     "header_block", "open_streams",
-    "bytes_in_flight", "new_streams",    "resets",       "pings",
-    "settings",        "window_updates", "other_frames", "unread_replies"};
+inline constexpr std::array<std::string_view, 13> kExcessNames{
+    "not_http2",    "frame_size",     "header_block", "open_streams", "bytes_in_flight",
+    "new_streams",  "resets",         "pings",        "settings",     "window_updates",
+    "other_frames", "unread_replies", "memory"};
 
 // "frame_size": a label of the metrics.
 constexpr std::string_view name_of(Excess excess) {

@@ -47,7 +47,7 @@ class FrameMeter {
   // The server's next bytes, which end streams. They are ours, and not limited.
   void from_server(std::span<const std::byte> bytes);
 
-  // Calls that have no answer yet. For tests.
+  // Calls that have no answer yet.
   std::size_t open_streams() const { return open_.size(); }
 
  private:

@@ -29,6 +29,9 @@ std::string_view hint_about(Excess excess) {
     case Excess::kBytesInFlight:
       return "See what this process is; many honest ones of its user may need more "
              "quota_request_bytes.";
+    case Excess::kMemory:
+      return "Its user had the most calls under way when memory ran out: see what this process is; "
+             "many honest ones need a higher limit of the daemon's memory (MemoryMax=).";
     default:
       return "No client of memlease does that: see what this process is.";
   }
@@ -39,6 +42,10 @@ std::string_view hint_about(Excess excess) {
 // fit at once; the relay needs none. The kernel doubles it, for what it adds itself.
 constexpr int kSendBytesOfGrpc = 16 << 10;
 constexpr int kSendBytesOfRelay = 4 << 10;
+
+// Calls under way. Each may keep some ten kilobytes.
+constexpr std::size_t kWorthCutting = 256;
+
 void keep_small_buffer(int socket, int bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
@@ -97,6 +104,28 @@ void GrpcServer::set_serving(bool serving) {
   }
 }
 
+bool GrpcServer::cut_largest() {
+  std::unordered_map<Account*, std::size_t> loads;
+  std::size_t all = 0;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection.relay) continue;
+    const std::size_t load = connection.relay->load();
+    loads[&users_.at(connection.uid).account] += load;
+    all += load;
+  }
+  if (all < kWorthCutting) return false;
+  const Account& largest =
+      *std::ranges::max_element(loads, {}, [](const auto& one) { return one.second; })->first;
+  std::vector<ConnectionId> cut;
+  for (const auto& [id, connection] : connections_) {
+    const bool is_its = &users_.at(connection.uid).account == &largest;
+    if (is_its && connection.relay && connection.relay->load() != 0) cut.push_back(id);
+  }
+  kept_out_[largest.uid()] = EventLoop::Clock::now() + limits_.kept_out;
+  for (const ConnectionId id : cut) on_relay_end(id, Excess::kMemory);
+  return true;
+}
+
 void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
   acceptors_.clear();
   set_serving(false);
@@ -135,7 +164,16 @@ void GrpcServer::on_connection(ClientSocket socket) {
   ++users_.try_emplace(peer.uid, limits_.gate.uid, account).first->second.connections;
 }
 
-absl::Status GrpcServer::may_connect(uid_t uid, const Account& account) const {
+absl::Status GrpcServer::may_connect(uid_t uid, const Account& account) {
+  std::erase_if(kept_out_,
+                [now = EventLoop::Clock::now()](const auto& one) { return one.second <= now; });
+  if (kept_out_.contains(account.uid())) {
+    return wire::make_error(
+        wire::ErrorCode::kOutOfMemory,
+        fmt::format("memory ran out a moment ago, and uid {} had the most calls under way",
+                    account.uid()),
+        "Make fewer calls at once, and read the answers.");
+  }
   if (uid == account.uid() || users_.contains(uid)) return absl::OkStatus();
   const auto uids = std::ranges::count_if(
       users_, [&](const auto& user) { return &user.second.account == &account; });
@@ -217,7 +255,8 @@ void GrpcServer::on_relay_end(ConnectionId id, std::optional<Excess> excess) {
     const Connection& connection = connections_.at(id);
     gate_cuts_.count(*excess);
     log_.write(*book_.log_lines(connection.uid), LogLevel::kWarning,
-               "control connection cut: it had too much of HTTP/2",
+               excess == Excess::kMemory ? "control connection cut: the daemon needs its memory"
+                                         : "control connection cut: it had too much of HTTP/2",
                {{"uid", connection.uid},
                 {"pid", connection.pid},
                 {"limit", name_of(*excess)},

@@ -43,6 +43,8 @@ struct GrpcLimits {
   // How long a uid's server outlives its last connection. An idle one wakes up now and then; making
   // one for each call of a shell loop costs more.
   std::chrono::milliseconds linger{1000};
+  // Cut for want of memory, an account gets no new connections for so long.
+  std::chrono::milliseconds kept_out{5000};
   // Of other uids than the daemon's own.
   GateLimits gate = {};
 };
@@ -78,6 +80,10 @@ class GrpcServer {
   absl::Status add_listener(wire::UniqueFd listener);
   // What the health service answers, on all connections. True at first.
   void set_serving(bool serving);
+  // For want of memory: cuts the connections of the account with the most calls under way, as far
+  // as they have some; not those of the daemon's own user. False, and nothing is cut: all have so
+  // few together that little is to be had from them.
+  bool cut_largest();
   // No new connections and calls. Blocks until the calls under way have ended, or have been
   // cancelled at the deadline. A repeat has no effect.
   void shutdown(std::chrono::system_clock::time_point deadline);
@@ -112,7 +118,7 @@ class GrpcServer {
   GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
              ConnectionBook book);
   void on_connection(ClientSocket socket);
-  absl::Status may_connect(uid_t uid, const Account& account) const;
+  absl::Status may_connect(uid_t uid, const Account& account);
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
@@ -134,6 +140,7 @@ class GrpcServer {
   ConnectionId last_id_ = 0;
   std::unordered_map<ConnectionId, Connection> connections_;
   std::unordered_map<uid_t, User> users_;
+  std::unordered_map<uid_t, EventLoop::Clock::time_point> kept_out_;  // accounts', until then
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   UidServerReaper reaper_;
 };

@@ -81,7 +81,7 @@ absl::StatusOr<OpenedArray> with_files(ServiceHost& host, wire::SessionId id, co
     uid = session.peer.uid;
     const auto opened = open(broker, session);
     status = opened.status();
-    if (RoomWait::is_worthwhile(broker, status, uid)) {
+    if (RoomWait::is_worthwhile(host, broker, status, uid)) {
       status = absl::OkStatus();  // a call can wait
       return;
     }

@@ -31,10 +31,11 @@ bool is_being_given_back(const Broker& broker, const absl::Status& refused, uid_
 
 RoomWait::RoomWait(ServiceHost& host) : host_(host), until_(steady_clock::now() + kLongest) {}
 
-bool RoomWait::is_worthwhile(const Broker& broker, const absl::Status& refused, uid_t payer) {
+bool RoomWait::is_worthwhile(const ServiceHost& host, const Broker& broker,
+                             const absl::Status& refused, uid_t payer) {
   return is_for_want_of_room(refused) &&
-         (broker.sessions_are_ending() || broker.files().keeps_some_of(payer) ||
-          is_being_given_back(broker, refused, payer));
+         (host.is_relieving() || broker.sessions_are_ending() ||
+          broker.files().keeps_some_of(payer) || is_being_given_back(broker, refused, payer));
 }
 
 // His own at first, which may be all that it takes. What is kept is looked at once.
@@ -42,6 +43,10 @@ bool RoomWait::begin(Broker& broker, const absl::Status& refused, uid_t payer) {
   if (!is_for_want_of_room(refused)) return false;
   if (broker.sessions_are_ending() && broker.work_off_ends()) return true;
   if (waits_ == kMostWaits || steady_clock::now() >= until_) return false;
+  if (!is_quotas(refused) && host_.is_relieving()) {
+    next_ = What::kRelief;
+    return true;
+  }
   if (!is_being_given_back(broker, refused, payer) &&
       (waits_ != 0 || !broker.files().keeps_some_of(payer))) {
     return false;
@@ -54,7 +59,11 @@ bool RoomWait::begin(Broker& broker, const absl::Status& refused, uid_t payer) {
 void RoomWait::wait() {
   const What what = std::exchange(next_, What::kNothing);
   if (what == What::kNothing) return;
-  host_.await_given_back(what == What::kHisOwn ? std::optional(payer_) : std::nullopt, until_);
+  if (what == What::kRelief) {
+    host_.await_relief(until_);
+  } else {
+    host_.await_given_back(what == What::kHisOwn ? std::optional(payer_) : std::nullopt, until_);
+  }
   ++waits_;
 }
 

@@ -1,6 +1,7 @@
 // What a call does that the core has refused for want of room: sessions that have ended may still
-// have some, and what has gone may not have been given back, or was kept when somebody last looked.
-// One for each call. Not thread-safe.
+// have some, and what has gone may not have been given back, or was kept when somebody last looked;
+// or the daemon's own memory is short, and calls that have had too much of it are being cut. One
+// for each call. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -26,10 +27,11 @@ class RoomWait {
   void wait();
 
   // Whether there is something to wait for, for those who cannot.
-  static bool is_worthwhile(const Broker& broker, const absl::Status& refused, uid_t payer);
+  static bool is_worthwhile(const ServiceHost& host, const Broker& broker,
+                            const absl::Status& refused, uid_t payer);
 
  private:
-  enum class What { kNothing, kHisOwn, kAll };
+  enum class What { kNothing, kHisOwn, kAll, kRelief };
 
   ServiceHost& host_;
   const std::chrono::steady_clock::time_point until_;

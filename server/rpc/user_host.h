@@ -37,6 +37,10 @@ class UserHost final : public ServiceHost {
                         std::chrono::steady_clock::time_point until) override {
     host_.await_given_back(uid, until);
   }
+  bool is_relieving() const override { return host_.is_relieving(); }
+  void await_relief(std::chrono::steady_clock::time_point until) override {
+    host_.await_relief(until);
+  }
   HistoryWaits& history_waits() override { return host_.history_waits(); }
   absl::Status evict(wire::SessionId session) override { return host_.evict(session); }
   DaemonFacts facts() const override { return host_.facts(); }

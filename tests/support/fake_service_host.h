@@ -60,6 +60,12 @@ class FakeServiceHost : public server::ServiceHost {
     ++awaited;
     world.try_garbage();
   }
+  bool is_relieving() const override { return relieving; }
+  void await_relief(std::chrono::steady_clock::time_point /*until*/) override {
+    relieving = false;
+    world.has_memory = true;
+    ++awaited;
+  }
   server::HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override {
     evicted.push_back(session);
@@ -80,7 +86,8 @@ class FakeServiceHost : public server::ServiceHost {
   std::vector<std::string> prepared;
   int grown = 0;
   int awaited = 0;  // times that somebody waited for what had gone
-  int turns = 0;    // in which somebody had the core
+  std::atomic<bool> relieving{false};
+  int turns = 0;  // in which somebody had the core
   std::vector<wire::SessionId> evicted;
   server::CallErrors errors;
 

@@ -123,17 +123,23 @@ TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   EXPECT_EQ(memory_room(7, 600 * kMiB, 0, root.path()).bytes, (1024 - 256 - 240) * kMiB);
 }
 
-TEST_F(MemoryCeilingTest, AGroupIsShortWithAQuarterOfItsReserve) {
-  write("proc/7/cgroup", "0::/group");
-  const auto is_short = [&](std::uint64_t used_mib) {
-    write_group("group", 1024, used_mib);
-    return memory_is_short(7, root.path());
+TEST_F(MemoryCeilingTest, OfTheReserveIsLeftWhatCachesDoNotNeed) {
+  write("proc/7/cgroup", "0::/outer/group");
+  write_group("outer", 4096, 100);
+  const auto left = [&](std::uint64_t used_mib) {
+    write_group("outer/group", 1024, used_mib);
+    return reserve_left(7, root.path());
   };
-  write("sys/fs/cgroup/group/memory.stat", "inactive_file 0");
-  EXPECT_FALSE(is_short(950));
-  EXPECT_TRUE(is_short(970));
-  write("sys/fs/cgroup/group/memory.stat", fmt::format("inactive_file {}", 20 * kMiB));
-  EXPECT_FALSE(is_short(970));
+  write("sys/fs/cgroup/outer/group/memory.stat", "inactive_file 0");
+  EXPECT_EQ(left(890), ReserveLeft::kMost);
+  EXPECT_EQ(left(900), ReserveLeft::kLessThanHalf);
+  EXPECT_EQ(left(950), ReserveLeft::kLessThanHalf);
+  EXPECT_EQ(left(970), ReserveLeft::kLessThanQuarter);
+  write("sys/fs/cgroup/outer/group/memory.stat", fmt::format("inactive_file {}", 20 * kMiB));
+  EXPECT_EQ(left(970), ReserveLeft::kLessThanHalf);
+  EXPECT_EQ(left(900), ReserveLeft::kMost);
+  write_group("outer", 4096, 4090);
+  EXPECT_EQ(left(10), ReserveLeft::kLessThanQuarter) << "a group is in others";
 }
 
 // It may be on another group's account for a while.

@@ -53,7 +53,8 @@ class BrokerWorld {
  public:
   explicit BrokerWorld(const server::Broker::Limits& limits = {})
       : broker({memory, memory, clock, [this](auto bytes) { fill(bytes); },
-                [this](uid_t, auto unused) { dispose(std::move(unused)); }},
+                [this](uid_t, auto unused) { dispose(std::move(unused)); },
+                [this] { return has_memory; }},
                limits) {}
   ~BrokerWorld() { unmap_pages(); }
   BrokerWorld(const BrokerWorld&) = delete;
@@ -155,6 +156,7 @@ class BrokerWorld {
 
   FakeMemory memory;
   FakeClock clock;
+  bool has_memory = true;  // for the core itself
   // What the broker disposes of goes at once, or is kept for the test to look at.
   bool keeps_garbage = false;
   std::vector<std::shared_ptr<server::Garbage>> garbage;

@@ -43,7 +43,9 @@ TEST_F(GrpcServerTest, OtherUsersManyCallsPassTheGate) {
 }
 
 TEST_F(GrpcServerTest, AnotherUsersFloodIsCutCountedAndNamed) {
-  start();
+  server::GrpcLimits limits{.linger = milliseconds(0)};
+  limits.gate.connection.rates.pings = {0.001, 100};  // before gRPC, too, has enough of them
+  start(limits);
   log_.set_level(server::LogLevel::kWarning);
   ::testing::internal::CaptureStderr();
   GrpcClient bystander = client_of(kOtherUid + 1);
@@ -97,6 +99,76 @@ TEST_F(GrpcServerTest, TheDaemonsOwnUserHasNoGate) {
   send_all(flood, kPings);
   EXPECT_EQ(client().who_am_i(), "0");
   EXPECT_EQ(server_->gate_cuts().of(Excess::kPings), 0U);
+}
+
+// Calls that are never finished, on one connection.
+wire::UniqueFd hang(uid_t uid, std::uint32_t calls, const std::string& path) {
+  std::string bytes = std::string(kHttp2Preface) + http2_frame(Http2::kSettings, 0, 0);
+  for (std::uint32_t i = 0; i < calls; ++i) {
+    bytes += http2_frame(Http2::kHeaders, Http2::kEndHeaders, (2 * i) + 1,
+                         grpc_request("/memlease.v1.Control/LookUp"));
+  }
+  wire::UniqueFd fd = connect_as(uid, path);
+  send_all(fd, bytes);
+  return fd;
+}
+
+TEST_F(GrpcServerTest, ForWantOfMemoryWhoHasMostCallsIsCutAndKeptOutAWhile) {
+  start({.linger = milliseconds(0), .kept_out = milliseconds(600)});
+  log_.set_level(server::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  const auto under_way = [&](uid_t uid) {
+    return on_loop([&] { return quota_.used_by(uid).requests; });
+  };
+  std::vector<wire::UniqueFd> hung;
+  for (int i = 0; i < 4; ++i) hung.push_back(hang(kOtherUid, 60, path_));
+  hung.push_back(hang(kOtherUid + 1, 59, path_));
+  GrpcClient idle = client_of(kOtherUid);
+  EXPECT_EQ(idle.who_am_i(), "12345");
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 240U; }));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid + 1) == 59U; }));
+  EXPECT_TRUE(on_loop([&] { return server_->cut_largest(); }));
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 4U);
+  for (int i = 0; i < 4; ++i) EXPECT_NE(read_to_end(hung.at(i).get()), "timeout");
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 0U; }));
+  EXPECT_EQ(idle.who_am_i(), "12345") << "a connection without calls takes no memory";
+  EXPECT_NE(client_of(kOtherUid).who_am_i(), "12345");
+  EXPECT_EQ(client_of(kOtherUid + 1).who_am_i(), "12346");
+  EXPECT_TRUE(eventually([&] { return client_of(kOtherUid).who_am_i() == "12345"; }));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("the daemon needs its memory"));
+  EXPECT_THAT(log, HasSubstr("uid=12345"));
+  EXPECT_THAT(log, HasSubstr("limit=memory"));
+}
+
+TEST_F(GrpcServerTest, ForWantOfMemoryNobodyIsCutWhereThatBringsLittle) {
+  start();
+  const auto under_way = [&](uid_t uid) {
+    return on_loop([&] { return quota_.used_by(uid).requests; });
+  };
+  std::vector<wire::UniqueFd> hung;
+  for (int i = 0; i < 4; ++i) hung.push_back(hang(kOtherUid, 60, path_));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 240U; }));
+  EXPECT_FALSE(on_loop([&] { return server_->cut_largest(); }));
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 0U);
+}
+
+// However many uids he connects as.
+TEST_F(GrpcServerTest, ForWantOfMemoryTheOnePayerOfManyUidsIsCut) {
+  payers_.set({{kOtherUid, 1'000'000, 10}});
+  start();
+  const auto under_way = [&](uid_t uid) {
+    return on_loop([&] { return quota_.used_by(uid).requests; });
+  };
+  std::vector<wire::UniqueFd> hung;
+  for (int i = 0; i < 3; ++i) hung.push_back(hang(1'000'000U + static_cast<uid_t>(i), 60, path_));
+  hung.push_back(hang(kOtherUid + 1, 62, path_));
+  hung.push_back(hang(kOtherUid + 1, 62, path_));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 180U; }));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid + 1) == 124U; }));
+  EXPECT_TRUE(on_loop([&] { return server_->cut_largest(); }));
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 3U);
+  EXPECT_NE(client_of(kOtherUid).who_am_i(), "12345");
 }
 
 // Else each new connection would have a burst of its own.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "server/rpc/open_array.h"
 #include "tests/server/rpc/services.h"
 
 namespace memlease::testing {
@@ -92,6 +93,25 @@ TEST_F(RoomWait, MemoryThatTheMachineRefusesIsAwaited) {
   host.world.memory.fail_from(1);
   EXPECT_EQ(user.create(spec_of("c", 0640), &session), "OutOfMemory");
   EXPECT_EQ(host.awaited, 1) << "nothing was on its way";
+}
+
+TEST_F(RoomWait, TheDaemonsOwnMemoryIsAwaitedWhileOthersAreCut) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  v1::OpenRequest request;
+  request.set_name("a");
+  const auto by_frame = [&] {
+    return server::open_array(host, session.id, request.SerializeAsString());
+  };
+  host.world.has_memory = false;
+  EXPECT_EQ(user.create(spec_of("b"), &session), "OutOfMemory");
+  EXPECT_EQ(wire::code_of(by_frame().status()), wire::ErrorCode::kOutOfMemory);
+  EXPECT_EQ(host.awaited, 0);
+  host.relieving = true;
+  const auto opened = by_frame();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->answer, "") << "a call can wait";
+  EXPECT_EQ(user.create(spec_of("b"), &session), "OK");
+  EXPECT_EQ(host.awaited, 1);
 }
 
 // Where a quota refuses, what counts is whose quota that is: not the caller.
