@@ -60,13 +60,14 @@ std::uint64_t descriptor_limit() {
   return limit.rlim_cur;
 }
 
-wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes) {
-  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, held_bytes);
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+                              wire::ReserveKept kept) {
+  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, held_bytes, kept);
   if (room.bytes >= wanted_bytes) return room;
   static std::atomic<std::chrono::steady_clock::time_point> next{};
   if (!is_due(next, std::chrono::seconds(1))) return room;
   give_back_heap();
-  return wire::memory_room(::getpid(), wanted_bytes, held_bytes);
+  return wire::memory_room(::getpid(), wanted_bytes, held_bytes, kept);
 }
 
 wire::ReserveLeft reserve_left() {

@@ -24,7 +24,8 @@ wire::Incarnation new_incarnation();
 // How much memory the daemon may take beside the shared memory that it holds, as far as it takes to
 // say whether it is so much. Where that is too little, what the heap has free goes back to the
 // system first, once a second.
-wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes);
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+                              wire::ReserveKept kept);
 // Of the daemon's control groups. Looks twenty times a second at most.
 wire::ReserveLeft reserve_left();
 // What the heap has free, to the system: of gigabytes that takes a tenth of a second.

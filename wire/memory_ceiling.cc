@@ -131,13 +131,15 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
 }
 
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t shared_bytes,
-                        const std::string& root) {
+                        ReserveKept kept, const std::string& root) {
   MemoryBound room = machine_room(root);
   visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
     const auto limit = lowest_limit(folder, files);
     const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
     if (!usage) return;
-    const std::uint64_t most = limit->bytes - reserve_of(limit->bytes);
+    const std::uint64_t reserve = reserve_of(limit->bytes);
+    const std::uint64_t most =
+        limit->bytes - (kept == ReserveKept::kAll ? reserve : reserve - (reserve / 4));
     if (without(most, *usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
     const GroupParts parts = parts_of(folder, files);
     const std::uint64_t used = without(*usage, parts.spare);

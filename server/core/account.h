@@ -156,9 +156,15 @@ class Account {
     return used_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }
   Usage usage() const;
+  // Whether it has so little memory, with so much more, that what is kept free for such as it may
+  // be its.
+  bool has_little(std::uint64_t more_bytes) const {
+    return used(Resource::kSegmentBytes) + used(Resource::kPageBytes) + more_bytes <= kLittleBytes;
+  }
 
  private:
   friend class Charge;
+  static constexpr std::uint64_t kLittleBytes = std::uint64_t{16} << 20;  // some small segments
   bool take(Resource what, std::uint64_t amount);
   void take_anyway(Resource what, std::uint64_t amount);
   void give_back(Resource what, std::uint64_t amount);

@@ -41,6 +41,10 @@ class DeviceBackend {
   // kOutOfMemory; kInternal where the device itself has failed.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(
       std::uint64_t size_bytes) = 0;
+  // The same, of what is kept free for whoever has little so far; nullptr: there is none.
+  virtual std::unique_ptr<SharedMemory> create_from_reserve(std::uint64_t /*size_bytes*/) {
+    return nullptr;
+  }
   // Does a segment take a descriptor of the daemon's?
   virtual bool takes_descriptors() const { return true; }
   // Does work on its memory go on after the call that began it, so that events must order it?

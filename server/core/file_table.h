@@ -65,6 +65,10 @@ class FileTable {
   absl::StatusOr<Charge> charge(uid_t payer) {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
+  // As Account::has_little().
+  bool has_little(uid_t payer, std::uint64_t more_bytes) {
+    return quota_.account(payer).has_little(more_bytes);
+  }
   absl::StatusOr<wire::FileId> add_charged(File&& file, uid_t payer, Charge descriptor,
                                            Charge pages = {});
   // Nobody may use it any more: it is disposed of, revoked, with the exceptions that follow. What

@@ -20,6 +20,11 @@ class PageSource {
   // for reading. kOutOfMemory.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                                      bool daemon_writes) = 0;
+  // The same, of what is kept free for whoever has little so far; nullptr: there is none.
+  virtual std::unique_ptr<SharedMemory> create_pages_from_reserve(std::uint64_t /*size_bytes*/,
+                                                                  bool /*daemon_writes*/) {
+    return nullptr;
+  }
   // For so much of the daemon's own memory. kOutOfMemory.
   virtual absl::Status has_room(std::uint64_t bytes) = 0;
 };

@@ -52,6 +52,7 @@ class SegmentPool {
     AccessDomain domain;
     std::uint64_t size_bytes = 0;
     std::uint64_t needed_bytes = 0;  // of them; the rest is for what comes next
+    bool has_little = false;         // its account, also with what is needed
     std::uint64_t number = 0;        // for whoever asked; never used again
   };
   // For `count` places of this size. Books the bytes and charges them and the descriptor, for which
@@ -59,7 +60,8 @@ class SegmentPool {
   // only until what is on its way has gone (FileTable::going).
   absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
                                  std::uint64_t count);
-  // All of it, or what is needed, where there is no more: then the growth is as small.
+  // All of it, or what is needed, where there is no more: then the growth is as small. For whoever
+  // has little so far the last of the machine's is left.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> make(DeviceBackend& backend, Growth& growth);
   // What has become of a reservation: the memory, or why there is none (returned again).
   absl::Status add(const Growth& growth, absl::StatusOr<std::unique_ptr<SharedMemory>> memory);

@@ -157,7 +157,8 @@ MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned
 
 // Touches every page, in steps, so that a lack of memory is an error here and no signal later. All
 // of it is looked for at first, so that what does not fit takes nothing from others meanwhile.
-absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsigned flags) {
+absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsigned flags,
+                                        wire::ReserveKept kept) {
   // The pool of huge pages refuses by itself, and no group pays for what comes from there.
   if ((flags & MFD_HUGETLB) != 0) return allocate(fd, 0, size_bytes);
   committing_.fetch_add(size_bytes);
@@ -169,7 +170,7 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
     const std::uint64_t wanted = committing_;
     const std::uint64_t held = *held_;
     const std::uint64_t others = wanted - std::min(wanted, size_bytes - done);
-    status = look_for_room(wanted, held - std::min(held, wanted), others);
+    status = look_for_room(wanted, held - std::min(held, wanted), others, kept);
     if (status.ok()) status = allocate(fd, done, step);
     if (!status.ok()) break;
     committing_.fetch_sub(step);
@@ -180,13 +181,14 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
 }
 
 absl::Status MemfdDeviceBackend::has_room(std::uint64_t bytes) {
-  return look_for_room(bytes, *held_, 0);
+  return look_for_room(bytes, *held_, 0, wire::ReserveKept::kAll);
 }
 
 absl::Status MemfdDeviceBackend::look_for_room(std::uint64_t bytes, std::uint64_t held_bytes,
-                                               std::uint64_t others_bytes) const {
+                                               std::uint64_t others_bytes,
+                                               wire::ReserveKept kept) const {
   if (!room_) return absl::OkStatus();
-  const wire::MemoryBound room = room_(bytes, held_bytes);
+  const wire::MemoryBound room = room_(bytes, held_bytes, kept);
   if (bytes <= room.bytes) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kOutOfMemory,
@@ -202,7 +204,8 @@ absl::Status MemfdDeviceBackend::look_for_room(std::uint64_t bytes, std::uint64_
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const char* name,
                                                                        std::uint64_t size_bytes,
                                                                        unsigned flags,
-                                                                       Mapping mapping) {
+                                                                       Mapping mapping,
+                                                                       wire::ReserveKept kept) {
   UniqueFd fd = create_memfd(name, flags);
   if (!fd) return failed("memfd_create", size_bytes);
   if (fchmod(fd.get(), 0600) != 0) return failed("fchmod", size_bytes);
@@ -210,7 +213,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
     return failed("ftruncate", size_bytes);
   }
   HeldBytes held(held_, (flags & MFD_HUGETLB) != 0 ? 0 : size_bytes);
-  if (auto status = commit(fd.get(), size_bytes, flags); !status.ok()) return status;
+  if (auto status = commit(fd.get(), size_bytes, flags, kept); !status.ok()) return status;
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("sealing", size_bytes);
   }
@@ -253,10 +256,27 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment
   return make("memlease-segment", size_bytes, 0, Mapping::kNone);
 }
 
+std::unique_ptr<SharedMemory> MemfdDeviceBackend::create_from_reserve(std::uint64_t size_bytes) {
+  auto made =
+      make("memlease-segment", size_bytes, 0, Mapping::kNone, wire::ReserveKept::kThreeQuarters);
+  return made.ok() ? *std::move(made) : nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
-  return daemon_writes ? make("memlease-board", size_bytes, 0, Mapping::kWritable)
-                       : make("memlease-session", size_bytes, 0, Mapping::kReadOnly);
+  return make_pages(size_bytes, daemon_writes, wire::ReserveKept::kAll);
+}
+
+std::unique_ptr<SharedMemory> MemfdDeviceBackend::create_pages_from_reserve(
+    std::uint64_t size_bytes, bool daemon_writes) {
+  auto made = make_pages(size_bytes, daemon_writes, wire::ReserveKept::kThreeQuarters);
+  return made.ok() ? *std::move(made) : nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make_pages(
+    std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept kept) {
+  return daemon_writes ? make("memlease-board", size_bytes, 0, Mapping::kWritable, kept)
+                       : make("memlease-session", size_bytes, 0, Mapping::kReadOnly, kept);
 }
 
 }  // namespace memlease::server

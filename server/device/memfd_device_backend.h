@@ -21,8 +21,8 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   enum class HugePages { kAuto, kNever };
   // Asked before each step of an allocation: how much may be taken beside what there is? The kernel
   // does not refuse what is too much, but kills somebody.
-  using Room =
-      std::function<wire::MemoryBound(std::uint64_t wanted_bytes, std::uint64_t held_bytes)>;
+  using Room = std::function<wire::MemoryBound(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+                                               wire::ReserveKept kept)>;
 
   // What memfd_create() is told of huge pages. Tests leave it out, so that any system has some.
   static constexpr unsigned kHugePageFlags = MFD_HUGETLB | MFD_HUGE_2MB;
@@ -34,8 +34,11 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   SegmentSizes segment_sizes() const override;
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
+  std::unique_ptr<SharedMemory> create_from_reserve(std::uint64_t size_bytes) override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                              bool daemon_writes) override;
+  std::unique_ptr<SharedMemory> create_pages_from_reserve(std::uint64_t size_bytes,
+                                                          bool daemon_writes) override;
 
   absl::Status has_room(std::uint64_t bytes) override;
 
@@ -51,13 +54,17 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   class Memfd;
   void probe_huge_pages();
 
+  absl::StatusOr<std::unique_ptr<SharedMemory>> make_pages(std::uint64_t size_bytes,
+                                                           bool daemon_writes,
+                                                           wire::ReserveKept kept);
   enum class Mapping { kNone, kReadOnly, kWritable };
   absl::StatusOr<std::unique_ptr<SharedMemory>> make(const char* name, std::uint64_t size_bytes,
-                                                     unsigned flags, Mapping mapping);
-  absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags);
+                                                     unsigned flags, Mapping mapping,
+                                                     wire::ReserveKept kept = {});
+  absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags, wire::ReserveKept kept);
   // `others_bytes`: of those that are wanted.
   absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
-                             std::uint64_t others_bytes) const;
+                             std::uint64_t others_bytes, wire::ReserveKept kept) const;
 
   const Room room_;
   const std::shared_ptr<Held> held_ = std::make_shared<Held>(0);

@@ -27,6 +27,11 @@ class SparePage final : public PageSource {
     return source_.create_pages(size_bytes, daemon_writes);
   }
 
+  std::unique_ptr<SharedMemory> create_pages_from_reserve(std::uint64_t size_bytes,
+                                                          bool daemon_writes) override {
+    return source_.create_pages_from_reserve(size_bytes, daemon_writes);
+  }
+
   absl::Status has_room(std::uint64_t bytes) override { return source_.has_room(bytes); }
 
   // Whether one is to be made now: at first, and after each that was asked for. keep() follows.

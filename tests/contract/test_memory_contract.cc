@@ -92,7 +92,8 @@ TEST(BrokenMemory, WithoutItsFlawKeepsTheContract) {
 // A large allocation goes in steps, each of which is asked for first.
 TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
   int asked = 0;
-  const auto room = [&](std::uint64_t /*bytes*/, std::uint64_t /*held*/) {
+  const auto room = [&](std::uint64_t /*bytes*/, std::uint64_t /*held*/,
+                        wire::ReserveKept /*kept*/) {
     return wire::MemoryBound{++asked < 3 ? std::uint64_t{1} << 40 : 5, "the group"};
   };
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
@@ -119,13 +120,34 @@ TEST(MemfdDeviceBackend, AllWhoGetAFileShareOneThatIsOpen) {
   }
 }
 
+TEST(MemfdDeviceBackend, WhoHasLittleMayHaveSomeOfTheReserve) {
+  const auto room = [](std::uint64_t /*bytes*/, std::uint64_t /*held*/, wire::ReserveKept kept) {
+    return wire::MemoryBound{kept == wire::ReserveKept::kAll ? 0U : 8192U, "memory"};
+  };
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
+  EXPECT_FALSE(memory.create_segment(4096).ok());
+  EXPECT_FALSE(memory.has_room(4096).ok());
+  EXPECT_FALSE(memory.create_pages(4096, true).ok());
+  const auto segment = memory.create_from_reserve(8192);
+  ASSERT_NE(segment, nullptr);
+  EXPECT_EQ(segment->size_bytes(), 8192U);
+  EXPECT_EQ(memory.create_from_reserve(12288), nullptr);
+  for (const bool daemon_writes : {false, true}) {
+    const auto page = memory.create_pages_from_reserve(4096, daemon_writes);
+    ASSERT_NE(page, nullptr);
+    EXPECT_NE(page->data(), nullptr);
+    EXPECT_EQ(memory.create_pages_from_reserve(12288, daemon_writes), nullptr);
+  }
+}
+
 // What a client takes out of his pages comes back when the daemon looks at them: so it counts for
 // as long as there is a file.
 TEST(MemfdDeviceBackend, RoomIsAskedForBesideAllThatItHolds) {
   constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> asked;
   std::uint64_t left = kPage;
-  const auto room = [&](std::uint64_t wanted_bytes, std::uint64_t held_bytes) {
+  const auto room = [&](std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+                        wire::ReserveKept /*kept*/) {
     asked.emplace_back(wanted_bytes, held_bytes);
     return wire::MemoryBound{left, "memory"};
   };
@@ -149,7 +171,8 @@ TEST(MemfdDeviceBackend, RoomIsAskedForBesideAllThatItHolds) {
 TEST(MemfdDeviceBackend, ALackOfHugePagesIsKnownUntilTheNextSegmentHasSome) {
   bool pool_has_some = true;
   int asked = 0;
-  const auto room = [&](std::uint64_t /*bytes*/, std::uint64_t /*held*/) {
+  const auto room = [&](std::uint64_t /*bytes*/, std::uint64_t /*held*/,
+                        wire::ReserveKept /*kept*/) {
     const bool is_there = pool_has_some || ++asked == 2;
     return wire::MemoryBound{is_there ? std::uint64_t{1} << 40 : 0, "memory"};
   };

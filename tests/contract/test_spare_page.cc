@@ -35,9 +35,10 @@ TEST_F(SparePageTest, IsGivenToTheNextWhoAsksForASessionPage) {
 }
 
 TEST(SparePage, RoomIsThatOfItsSource) {
-  MemfdDeviceBackend source(
-      MemfdDeviceBackend::HugePages::kNever,
-      [](std::uint64_t, std::uint64_t) { return wire::MemoryBound{100, "memory"}; });
+  MemfdDeviceBackend source(MemfdDeviceBackend::HugePages::kNever,
+                            [](std::uint64_t, std::uint64_t, wire::ReserveKept) {
+                              return wire::MemoryBound{100, "memory"};
+                            });
   SparePage pages(source);
   EXPECT_TRUE(pages.has_room(100).ok());
   EXPECT_FALSE(pages.has_room(101).ok());

@@ -79,6 +79,10 @@ absl::StatusOr<std::unique_ptr<server::SharedMemory>> make(std::uint64_t size_by
                                         protection == PROT_READ, live);
 }
 
+int protection_of_pages(bool daemon_writes) {
+  return daemon_writes ? PROT_READ | PROT_WRITE : PROT_READ;
+}
+
 }  // namespace
 
 std::uint64_t FakeMemory::alignment_bytes(std::uint64_t size_bytes) const {
@@ -115,7 +119,17 @@ absl::StatusOr<std::unique_ptr<server::SharedMemory>> FakeMemory::create_segment
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> FakeMemory::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
   if (auto status = count_call(); !status.ok()) return status;
-  return make(size_bytes, daemon_writes ? PROT_READ | PROT_WRITE : PROT_READ, sparse_, live_);
+  return make(size_bytes, protection_of_pages(daemon_writes), sparse_, live_);
+}
+
+std::unique_ptr<server::SharedMemory> FakeMemory::create_from_reserve(std::uint64_t size_bytes) {
+  return has_reserve_ ? *make(size_bytes, PROT_NONE, sparse_, live_) : nullptr;
+}
+
+std::unique_ptr<server::SharedMemory> FakeMemory::create_pages_from_reserve(
+    std::uint64_t size_bytes, bool daemon_writes) {
+  if (!has_reserve_) return nullptr;
+  return *make(size_bytes, protection_of_pages(daemon_writes), sparse_, live_);
 }
 
 }  // namespace memlease::testing

@@ -35,6 +35,12 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                                      bool daemon_writes) override;
 
+  std::unique_ptr<server::SharedMemory> create_from_reserve(std::uint64_t size_bytes) override;
+  std::unique_ptr<server::SharedMemory> create_pages_from_reserve(std::uint64_t size_bytes,
+                                                                  bool daemon_writes) override;
+  // For whoever has little.
+  void have_reserve() { has_reserve_ = true; }
+
   absl::Status has_room(std::uint64_t bytes) override;
   // So many bytes of the daemon's own memory.
   void set_room(std::uint64_t bytes) { room_bytes_ = bytes; }
@@ -55,6 +61,7 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
   absl::Status count_call();
 
   bool sparse_ = false;
+  bool has_reserve_ = false;
   std::uint64_t room_bytes_ = UINT64_MAX;
   std::uint64_t calls_ = 0;
   std::uint64_t first_failure_ = 0;

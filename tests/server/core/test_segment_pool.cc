@@ -124,6 +124,22 @@ TEST(SegmentPool, WhereThereIsNoRoomToGrowWhatIsNeededIsEnough) {
   EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 0U);
 }
 
+TEST(SegmentPool, WhoHasLittleIsGivenOfTheReserve) {
+  Pool pool({});
+  const auto may_have_of_the_reserve = [&](const AccessDomain& domain, std::uint64_t size_bytes) {
+    const auto growth = pool.segments.reserve(domain, size_bytes, 1);
+    EXPECT_TRUE(growth.ok());
+    EXPECT_EQ(code_of(pool.segments.add(*growth, absl::CancelledError())), ErrorCode::kInternal);
+    return growth->has_little;
+  };
+  EXPECT_TRUE(may_have_of_the_reserve(kMine, 16 * kMiB));
+  EXPECT_FALSE(may_have_of_the_reserve(kMine, 17 * kMiB));
+  pool.must(kMine, 8 * kMiB);
+  EXPECT_TRUE(may_have_of_the_reserve(kShared, 5000)) << "whatever would follow that";
+  EXPECT_FALSE(may_have_of_the_reserve(kShared, 9 * kMiB)) << "together";
+  EXPECT_TRUE(may_have_of_the_reserve(kOther, 9 * kMiB));
+}
+
 TEST(SegmentPool, MemoryThatNobodyUsesGoesBack) {
   Pool pool({0, 0});
   for (int i = 0; i < 3; ++i) {

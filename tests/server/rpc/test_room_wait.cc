@@ -114,6 +114,21 @@ TEST_F(RoomWait, TheDaemonsOwnMemoryIsAwaitedWhileOthersAreCut) {
   EXPECT_EQ(host.awaited, 1);
 }
 
+TEST_F(RoomWait, WhatIsKeptForThoseWhoHaveLittleIsTheirs) {
+  auto large = spec_of("large", 0600, 1);
+  large.shape = {17 << 20};
+  ASSERT_EQ(user.create(large, &session), "OK");
+  Connection other(host, kStranger);
+  server::Session& others = host.world.connect(kStranger);
+  host.world.memory.fail_from(1);
+  EXPECT_EQ(other.create(spec_of("theirs"), &others), "OutOfMemory");
+  host.world.memory.have_reserve();
+  EXPECT_EQ(other.create(spec_of("theirs"), &others), "OK") << "with board and takeover page";
+  EXPECT_EQ(user.create(spec_of("mine", 0640), &session), "OutOfMemory");
+  large.name = "others";
+  EXPECT_EQ(other.create(large, &others), "OutOfMemory");
+}
+
 // Where a quota refuses, what counts is whose quota that is: not the caller.
 TEST_F(RoomWait, ASlotOfAnothersArrayWaitsForItsOwnersMemory) {
   auto spec = spec_of("shared", 0606, 2);
