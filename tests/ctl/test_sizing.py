@@ -2,10 +2,13 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from struct import pack
 
 import memlease
 import pytest
@@ -88,6 +91,91 @@ def test_a_full_control_group_refuses_and_names_itself(start_daemon, tmp_path):
         kept.put(b"\1" * 1000)
         (group / "memory.current").write_text(f"{100 * MIB}\n")
         here.create("large", shape=20 * MIB, dtype="u1", slots=1)
+
+
+def test_who_has_little_is_not_refused_in_a_full_group(start_daemon, tmp_path):
+    group = tmp_path / "group"
+    daemon = start_daemon(through=in_group(group, limit=1024 * MIB, usage=(1024 - 200) * MIB))
+    with memlease.connect(daemon.directory, start=False) as here:
+        here.create("small", shape=MIB, dtype="u1", slots=1).put(b"\1" * MIB)
+        with pytest.raises(memlease.OutOfMemory, match=f"{17 * MIB} bytes, but for 0 "):
+            here.create("large", shape=17 * MIB, dtype="u1", slots=1)
+        (group / "memory.current").write_text(f"{(1024 - 190) * MIB}\n")
+        with pytest.raises(memlease.OutOfMemory, match="no host memory"):
+            here.create("beside", shape=1000, dtype="u1", mode=0o640)
+
+
+STRANGER = 65534
+
+
+def hang(directory, calls):
+    """Return a stranger's connection with calls that are never finished."""
+
+    def frame(kind, flags, stream, payload=b""):
+        return pack(">I", len(payload))[1:] + pack(">BBI", kind, flags, stream) + payload
+
+    def field(name, value):
+        return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+    block = b"".join(
+        field(name.encode(), value.encode())
+        for name, value in {
+            ":method": "POST", ":scheme": "http", ":path": "/memlease.v1.Control/List",
+            ":authority": "x", "te": "trailers", "content-type": "application/grpc",
+        }.items()
+    )  # fmt: skip
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(DEADLINE_S)
+    os.seteuid(STRANGER)
+    try:
+        connection.connect(f"{directory}/control.sock")
+    finally:
+        os.seteuid(0)
+    hung = b"".join(frame(1, 4, 2 * call + 1, block) for call in range(calls))
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + hung)
+    return connection
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user connects")
+def test_where_memory_is_short_who_has_most_calls_is_cut_and_others_wait(start_daemon, tmp_path):
+    group = tmp_path / "group"
+    daemon = start_daemon(
+        "--socket-mode", "0666", through=in_group(group, limit=1024 * MIB, usage=100 * MIB)
+    )
+
+    def usage(mib):
+        (group / "memory.current").write_text(f"{mib * MIB}\n")
+
+    def sample(metric, label):
+        text = daemon.ctl("metrics").stdout
+        return re.search(rf'^{metric}{{\w+="{label}"}} (\d+)$', text, re.M).group(1)
+
+    hung = [hang(daemon.directory, 60) for _ in range(5)]
+
+    def under_way():
+        spending = daemon.json("status")["spending"]
+        return [s["used"] for s in spending if (s["uid"], s["what"]) == (STRANGER, "requests")]
+
+    until(lambda: under_way() == [300], "the calls are under way")
+    usage(1020)
+    until(lambda: sample("memlease_degraded", "memory") == "1", "the daemon has noticed that")
+    assert sample("memlease_gate_cuts_total", "memory") == "0", "nobody has asked for anything"
+    with ThreadPoolExecutor(1) as other:
+        creation = other.submit(create_small, daemon.directory)
+        for connection in hung:
+            while connection.recv(65536):
+                pass
+            connection.close()
+        usage(100)
+        assert creation.result(timeout=DEADLINE_S) == [1, 1, 1]
+    assert sample("memlease_gate_cuts_total", "memory") == "5"
+
+
+def create_small(directory):
+    with memlease.connect(directory, start=False) as here:
+        array = here.create("small", shape=3, dtype="u1")
+        array.put(b"\1\1\1")
+        return array.get().tolist()
 
 
 @pytest.fixture
