@@ -80,13 +80,34 @@ void visit_groups(pid_t pid, const std::string& root, Visit visit) {
   }
 }
 
+// Of a group that has a limit; the lowest, where it has two.
+struct Limited {
+  MemoryBound limit;
+  std::uint64_t usage_bytes;  // with caches
+  std::uint64_t reserve_bytes;
+  const std::string& folder;
+  const GroupFiles& files;
+};
+
+void visit_limited(pid_t pid, const std::string& root,
+                   absl::FunctionRef<void(const Limited& group)> visit) {
+  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
+    const auto limit = lowest_limit(folder, files);
+    const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
+    if (!usage) return;
+    const std::uint64_t reserve = std::min(kReserveBytes, limit->bytes / kReservePart);
+    visit({*limit, *usage, reserve, folder, files});
+  });
+}
+
 // Takes much longer than the other files: the kernel adds it up.
 struct GroupParts {
   std::uint64_t spare = 0;
   std::optional<std::uint64_t> shared;
 };
-GroupParts parts_of(const std::string& folder, const GroupFiles& files) {
-  std::ifstream statistics(folder + "/memory.stat");
+GroupParts parts_of(const Limited& group) {
+  const GroupFiles& files = group.files;
+  std::ifstream statistics(group.folder + "/memory.stat");
   GroupParts parts;
   std::uint64_t bytes = 0;
   for (std::string key; statistics >> key >> bytes;) {
@@ -94,10 +115,6 @@ GroupParts parts_of(const std::string& folder, const GroupFiles& files) {
     if (key == files.shared) parts.shared = bytes;
   }
   return parts;
-}
-
-std::uint64_t reserve_of(std::uint64_t limit_bytes) {
-  return std::min(kReserveBytes, limit_bytes / kReservePart);
 }
 
 std::uint64_t without(std::uint64_t bytes, std::uint64_t less) {
@@ -133,36 +150,30 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t shared_bytes,
                         ReserveKept kept, const std::string& root) {
   MemoryBound room = machine_room(root);
-  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
-    const auto limit = lowest_limit(folder, files);
-    const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
-    if (!usage) return;
-    const std::uint64_t reserve = reserve_of(limit->bytes);
-    const std::uint64_t most =
-        limit->bytes - (kept == ReserveKept::kAll ? reserve : reserve - (reserve / 4));
-    if (without(most, *usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
-    const GroupParts parts = parts_of(folder, files);
-    const std::uint64_t used = without(*usage, parts.spare);
+  visit_limited(pid, root, [&](const Limited& group) {
+    const std::uint64_t parts_kept = kept == ReserveKept::kAll ? 4 : 3;
+    const std::uint64_t most = group.limit.bytes - (group.reserve_bytes / 4 * parts_kept);
+    const std::uint64_t usage = group.usage_bytes;
+    if (without(most, usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
+    const GroupParts parts = parts_of(group);
+    const std::uint64_t used = without(usage, parts.spare);
     const std::uint64_t other = without(used, parts.shared.value_or(shared_bytes));
     const std::uint64_t left = without(most, std::max(used, other + shared_bytes));
-    if (left < room.bytes) room = {left, limit->what};
+    if (left < room.bytes) room = {left, group.limit.what};
   });
   return room;
 }
 
 ReserveLeft reserve_left(pid_t pid, const std::string& root) {
   ReserveLeft least = ReserveLeft::kMost;
-  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
-    const auto limit = lowest_limit(folder, files);
-    const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
-    if (!usage) return;
-    const std::uint64_t reserve = reserve_of(limit->bytes);
-    if (without(limit->bytes, *usage) >= reserve / 2) return;
-    const std::uint64_t used = without(*usage, parts_of(folder, files).spare);
-    const std::uint64_t left = without(limit->bytes, used);
-    if (left >= reserve / 2) return;
-    least = std::max(
-        least, left < reserve / 4 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLessThanHalf);
+  visit_limited(pid, root, [&](const Limited& group) {
+    const std::uint64_t half = group.reserve_bytes / 2;
+    if (without(group.limit.bytes, group.usage_bytes) >= half) return;
+    const std::uint64_t used = without(group.usage_bytes, parts_of(group).spare);
+    const std::uint64_t left = without(group.limit.bytes, used);
+    if (left >= half) return;
+    least = std::max(least,
+                     left < half / 2 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLessThanHalf);
   });
   return least;
 }
