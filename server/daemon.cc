@@ -152,7 +152,8 @@ ConnectionBook Daemon::book() {
               [this](uid_t uid) {
                 const wire::MutexLock lock(mutex_);
                 broker_.disconnected(uid);
-              }};
+              },
+          .many_calls = [this] { relief_.look(reserve_left()); }};
 }
 
 // ---- ServiceHost.

@@ -13,13 +13,13 @@ constexpr std::chrono::milliseconds kPauseAfterVain{500};
 }  // namespace
 
 void MemoryRelief::look(wire::ReserveLeft left) {
-  if (left == wire::ReserveLeft::kMost || steady_clock::now() < not_before_.load()) return;
+  if (left == wire::ReserveLeft::kEnough || steady_clock::now() < not_before_.load()) return;
   if (!under_way_.exchange(true)) loop_.post([this] { step(); });
 }
 
 void MemoryRelief::step() {
   means_.give_back();
-  const bool scarce = means_.left() != wire::ReserveLeft::kMost;
+  const bool scarce = means_.left() != wire::ReserveLeft::kEnough;
   const bool waits = looks_ != 0;
   if (scarce && (waits || means_.cut())) {
     looks_ = waits ? looks_ - 1 : kLooksAfterCut;

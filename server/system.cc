@@ -72,7 +72,7 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_byt
 
 wire::ReserveLeft reserve_left() {
   static std::atomic<std::chrono::steady_clock::time_point> next{};
-  static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kMost};
+  static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kEnough};
   if (is_due(next, std::chrono::milliseconds(50))) left = wire::reserve_left(::getpid());
   return left;
 }

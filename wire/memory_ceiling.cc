@@ -151,8 +151,9 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
                         ReserveKept kept, const std::string& root) {
   MemoryBound room = machine_room(root);
   visit_limited(pid, root, [&](const Limited& group) {
-    const std::uint64_t parts_kept = kept == ReserveKept::kAll ? 4 : 3;
-    const std::uint64_t most = group.limit.bytes - (group.reserve_bytes / 4 * parts_kept);
+    const std::uint64_t reserve =
+        kept == ReserveKept::kAll ? group.reserve_bytes : group.reserve_bytes / 2;
+    const std::uint64_t most = group.limit.bytes - reserve;
     const std::uint64_t usage = group.usage_bytes;
     if (without(most, usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
     const GroupParts parts = parts_of(group);
@@ -165,15 +166,15 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
 }
 
 ReserveLeft reserve_left(pid_t pid, const std::string& root) {
-  ReserveLeft least = ReserveLeft::kMost;
+  ReserveLeft least = ReserveLeft::kEnough;
   visit_limited(pid, root, [&](const Limited& group) {
-    const std::uint64_t half = group.reserve_bytes / 2;
-    if (without(group.limit.bytes, group.usage_bytes) >= half) return;
+    const std::uint64_t enough = (group.reserve_bytes / 2) + (group.reserve_bytes / 32);
+    if (without(group.limit.bytes, group.usage_bytes) >= enough) return;
     const std::uint64_t used = without(group.usage_bytes, parts_of(group).spare);
     const std::uint64_t left = without(group.limit.bytes, used);
-    if (left >= half) return;
-    least = std::max(least,
-                     left < half / 2 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLessThanHalf);
+    if (left >= enough) return;
+    const bool is_short = left < group.reserve_bytes / 4;
+    least = std::max(least, is_short ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLittle);
   });
   return least;
 }

@@ -26,9 +26,9 @@ std::optional<std::size_t> send_some(int socket, std::span<const char> bytes) {
 absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, ClientSocket client,
                                                     wire::UniqueFd server, const GateLimits& limits,
                                                     Allowance& of_uid, Account& account,
-                                                    Ended ended) {
+                                                    Moved moved, Ended ended) {
   std::unique_ptr<Relay> relay(new Relay(loop, std::move(client), std::move(server), limits, of_uid,
-                                         account, std::move(ended)));
+                                         account, std::move(moved), std::move(ended)));
   if (relay->watch()) return relay;
   return wire::make_error(wire::ErrorCode::kInternal,
                           "the kernel has no memory to watch a connection",
@@ -36,9 +36,10 @@ absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, ClientSocke
 }
 
 Relay::Relay(EventLoop& loop, ClientSocket client, wire::UniqueFd server, const GateLimits& limits,
-             Allowance& of_uid, Account& account, Ended ended)
+             Allowance& of_uid, Account& account, Moved moved, Ended ended)
     : loop_(loop),
       unread_(limits.unread),
+      moved_(std::move(moved)),
       ended_(std::move(ended)),
       meter_(limits.connection, of_uid, account),
       client_end_(std::move(client)),
@@ -64,8 +65,9 @@ void Relay::deliver() {
 
 // Tries all there is to do, whichever socket is ready: a try costs less than the right question.
 void Relay::on_ready() {
-  if (move() && watch()) return watch_unread();
-  end(excess_);
+  if (!move() || !watch()) return end(excess_);
+  watch_unread();
+  moved_();
 }
 
 // False: the connection is over.

@@ -42,6 +42,8 @@ class Relay {
   // both. It may destroy the relay, which closes its descriptors; until then they are open and
   // idle.
   using Ended = std::function<void(std::optional<Excess> excess)>;
+  // Called by the loop when bytes have passed, or are waiting.
+  using Moved = std::function<void()>;
 
   // Both are connected, non-blocking stream sockets; gRPC has the other end of `server`. The loop,
   // `of_uid` and `account` (see FrameMeter) outlive the relay. kInternal: the loop cannot watch
@@ -49,7 +51,7 @@ class Relay {
   static absl::StatusOr<std::unique_ptr<Relay>> start(EventLoop& loop, ClientSocket client,
                                                       wire::UniqueFd server,
                                                       const GateLimits& limits, Allowance& of_uid,
-                                                      Account& account, Ended ended);
+                                                      Account& account, Moved moved, Ended ended);
   // Closes both; ended() is not called.
   ~Relay();
   Relay(const Relay&) = delete;
@@ -78,7 +80,7 @@ class Relay {
   };
 
   Relay(EventLoop& loop, ClientSocket client, wire::UniqueFd server, const GateLimits& limits,
-        Allowance& of_uid, Account& account, Ended ended);
+        Allowance& of_uid, Account& account, Moved moved, Ended ended);
   void on_ready();
   // These are false when the connection is over; what it is cut for is in excess_.
   bool move();
@@ -94,6 +96,7 @@ class Relay {
   EventLoop& loop_;
   const std::chrono::milliseconds unread_;
 
+  const Moved moved_;
   Ended ended_;  // until it is called
   FrameMeter meter_;
   ClientSocket client_end_;

@@ -44,7 +44,8 @@ constexpr int kSendBytesOfGrpc = 16 << 10;
 constexpr int kSendBytesOfRelay = 4 << 10;
 
 // Calls under way. Each may keep some ten kilobytes.
-constexpr std::size_t kWorthCutting = 256;
+constexpr std::size_t kWorthCutting = 512;
+constexpr std::chrono::milliseconds kLoadStep{50};
 
 void keep_small_buffer(int socket, int bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -104,16 +105,32 @@ void GrpcServer::set_serving(bool serving) {
   }
 }
 
+// No timer goes on where there are few.
+void GrpcServer::on_traffic() {
+  if (load_timer_) return;
+  load_timer_ = loop_.after(kLoadStep, [this] {
+    load_timer_.reset();
+    if (load() < kWorthCutting) return;
+    on_traffic();
+    book_.many_calls();
+  });
+}
+
+std::size_t GrpcServer::load() const {
+  std::size_t load = 0;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.relay) load += connection.relay->load();
+  }
+  return load;
+}
+
 bool GrpcServer::cut_largest() {
+  if (load() < kWorthCutting) return false;
   std::unordered_map<Account*, std::size_t> loads;
-  std::size_t all = 0;
   for (const auto& [id, connection] : connections_) {
     if (!connection.relay) continue;
-    const std::size_t load = connection.relay->load();
-    loads[&users_.at(connection.uid).account] += load;
-    all += load;
+    loads[&users_.at(connection.uid).account] += connection.relay->load();
   }
-  if (all < kWorthCutting) return false;
   const Account& largest =
       *std::ranges::max_element(loads, {}, [](const auto& one) { return one.second; })->first;
   std::vector<ConnectionId> cut;
@@ -133,6 +150,7 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
     if (user.server) user.server->shutdown(deadline);
     if (user.linger) loop_.cancel(*user.linger);
   }
+  if (load_timer_) loop_.cancel(*load_timer_);
   for (auto& [id, connection] : connections_) {
     if (connection.relay) connection.relay->deliver();
     loop_.remove(connection.socket.get());
@@ -239,9 +257,10 @@ wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, User& 
   for (const int end : pair) keep_small_buffer(end, kSendBytesOfGrpc);
   keep_small_buffer(connection.socket.get(), kSendBytesOfRelay);
   loop_.remove(connection.socket.get());
-  auto relay = Relay::start(loop_, std::move(connection.socket), std::move(ours), limits_.gate,
-                            user.allowance, user.account,
-                            [this, id](std::optional<Excess> excess) { on_relay_end(id, excess); });
+  auto relay = Relay::start(
+      loop_, std::move(connection.socket), std::move(ours), limits_.gate, user.allowance,
+      user.account, [this] { on_traffic(); },
+      [this, id](std::optional<Excess> excess) { on_relay_end(id, excess); });
   if (!relay.ok()) {
     log_refusal(connection.uid, wire::message_of(relay.status()));
     return {};

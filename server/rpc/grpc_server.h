@@ -58,6 +58,8 @@ struct ConnectionBook {
   // Of each connection. An error: it is refused.
   std::function<absl::Status(uid_t uid)> connected = [](uid_t) { return absl::OkStatus(); };
   std::function<void(uid_t uid)> disconnected = [](uid_t) {};
+  // Some times a second, while so many calls are under way that cut_largest() would cut somebody.
+  std::function<void()> many_calls = [] {};
 };
 
 class GrpcServer {
@@ -123,6 +125,8 @@ class GrpcServer {
   bool adopt(ConnectionId id, Connection& connection);
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
   wire::UniqueFd relay(ConnectionId id, Connection& connection, User& user);
+  void on_traffic();
+  std::size_t load() const;
   void on_relay_end(ConnectionId id, std::optional<Excess> excess);
   void close(ConnectionId id);
   void retire(uid_t uid);
@@ -141,6 +145,7 @@ class GrpcServer {
   std::unordered_map<ConnectionId, Connection> connections_;
   std::unordered_map<uid_t, User> users_;
   std::unordered_map<uid_t, EventLoop::Clock::time_point> kept_out_;  // accounts', until then
+  std::optional<EventLoop::TimerId> load_timer_;                      // since there was traffic
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   UidServerReaper reaper_;
 };

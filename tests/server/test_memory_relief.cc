@@ -16,7 +16,7 @@ using wire::ReserveLeft;
 class MemoryReliefTest : public ::testing::Test {
  protected:
   // "g": heap given back, "c": somebody cut.
-  std::string done_until_it_ends(ReserveLeft left = ReserveLeft::kLessThanHalf) {
+  std::string done_until_it_ends(ReserveLeft left = ReserveLeft::kLittle) {
     done_.clear();
     relief_.look(left);
     if (!relief_.is_under_way()) return done_;
@@ -33,7 +33,7 @@ class MemoryReliefTest : public ::testing::Test {
   const std::unique_ptr<EventLoop> loop_ = *EventLoop::create();
   std::string done_;
   // What is left after so much has been done.
-  std::function<ReserveLeft()> left_ = [] { return ReserveLeft::kMost; };
+  std::function<ReserveLeft()> left_ = [] { return ReserveLeft::kEnough; };
   bool has_calls_ = true;
   MemoryRelief relief_{*loop_,
                        {.left = [this] { return left_(); },
@@ -46,7 +46,7 @@ class MemoryReliefTest : public ::testing::Test {
 };
 
 TEST_F(MemoryReliefTest, NothingIsDoneWhileThereIsEnough) {
-  EXPECT_EQ(done_until_it_ends(ReserveLeft::kMost), "");
+  EXPECT_EQ(done_until_it_ends(ReserveLeft::kEnough), "");
 }
 
 TEST_F(MemoryReliefTest, NobodyIsCutForWhatTheHeapHasFree) {
@@ -55,10 +55,10 @@ TEST_F(MemoryReliefTest, NobodyIsCutForWhatTheHeapHasFree) {
 }
 
 TEST_F(MemoryReliefTest, WhatACutBringsIsAwaitedBeforeTheNext) {
-  left_ = [&] { return done_.size() < 4 ? ReserveLeft::kLessThanHalf : ReserveLeft::kMost; };
+  left_ = [&] { return done_.size() < 4 ? ReserveLeft::kLittle : ReserveLeft::kEnough; };
   EXPECT_EQ(done_until_it_ends(), "gcgg");
   const auto cuts = [&] { return std::count(done_.begin(), done_.end(), 'c'); };
-  left_ = [&] { return cuts() < 2 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kMost; };
+  left_ = [&] { return cuts() < 2 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kEnough; };
   EXPECT_EQ(done_until_it_ends(), "gc" + std::string(11, 'g') + "cg") << "and then the next is cut";
 }
 
@@ -71,7 +71,7 @@ TEST_F(MemoryReliefTest, WhatWasInVainIsNotTriedAgainAtOnce) {
 }
 
 TEST_F(MemoryReliefTest, NobodyWaitsForADaemonThatEnds) {
-  relief_.look(ReserveLeft::kLessThanHalf);
+  relief_.look(ReserveLeft::kLittle);
   EXPECT_TRUE(relief_.is_under_way());
   std::thread call([&] { relief_.await(steady_clock::time_point::max()); });
   relief_.end();
@@ -79,7 +79,7 @@ TEST_F(MemoryReliefTest, NobodyWaitsForADaemonThatEnds) {
 }
 
 TEST_F(MemoryReliefTest, AWaitHasItsEnd) {
-  relief_.look(ReserveLeft::kLessThanHalf);
+  relief_.look(ReserveLeft::kLittle);
   relief_.await(steady_clock::now());
   EXPECT_TRUE(relief_.is_under_way());
 }

@@ -51,14 +51,15 @@ class RelayTest : public ::testing::Test {
 
  protected:
   void start(const GateLimits& limits = {}) {
-    auto relay =
-        Relay::start(*loop_, ClientSocket(std::move(client_.relays)), std::move(grpc_.relays),
-                     limits, of_uid_, account_, [this](std::optional<Excess> excess) {
-                       ends_ += 1;
-                       excess_ = excess;
-                       relay_.reset();
-                       loop_->stop();
-                     });
+    auto relay = Relay::start(
+        *loop_, ClientSocket(std::move(client_.relays)), std::move(grpc_.relays), limits, of_uid_,
+        account_, [this] { ++moves_; },
+        [this](std::optional<Excess> excess) {
+          ends_ += 1;
+          excess_ = excess;
+          relay_.reset();
+          loop_->stop();
+        });
     ASSERT_TRUE(relay.ok()) << relay.status();
     relay_ = *std::move(relay);
   }
@@ -112,6 +113,7 @@ class RelayTest : public ::testing::Test {
   Allowance of_uid_{kUidFrameRates};
   std::unique_ptr<Relay> relay_;
   int ends_ = 0;
+  int moves_ = 0;
   std::optional<Excess> excess_;
 };
 
@@ -121,9 +123,12 @@ TEST_F(RelayTest, PassesBytesBothWays) {
   for (std::uint32_t i = 0; i < 50; ++i) sent += call(2 * i + 1);
   EXPECT_EQ(send_all(client_.ours, sent), sent.size());
   EXPECT_EQ(read_all(grpc_.ours), sent);
+  const int moves = moves_;
+  EXPECT_GT(moves, 0);
   const std::string reply = http2_frame(Http2::kData, Http2::kEndStream, 1, "reply");
   EXPECT_EQ(send_all(grpc_.ours, reply), reply.size());
   EXPECT_EQ(read_all(client_.ours), reply);
+  EXPECT_GT(moves_, moves);
   EXPECT_EQ(account_.used(Resource::kRequests), 49U);
   EXPECT_EQ(ends_, 0);
 }

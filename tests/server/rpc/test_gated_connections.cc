@@ -1,6 +1,8 @@
 // Connections of other users than the daemon's own, whose frames are measured before gRPC has them.
 #include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -121,15 +123,15 @@ TEST_F(GrpcServerTest, ForWantOfMemoryWhoHasMostCallsIsCutAndKeptOutAWhile) {
     return on_loop([&] { return quota_.used_by(uid).requests; });
   };
   std::vector<wire::UniqueFd> hung;
-  for (int i = 0; i < 4; ++i) hung.push_back(hang(kOtherUid, 60, path_));
+  for (int i = 0; i < 8; ++i) hung.push_back(hang(kOtherUid, 60, path_));
   hung.push_back(hang(kOtherUid + 1, 59, path_));
   GrpcClient idle = client_of(kOtherUid);
   EXPECT_EQ(idle.who_am_i(), "12345");
-  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 240U; }));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 480U; }));
   EXPECT_TRUE(eventually([&] { return under_way(kOtherUid + 1) == 59U; }));
   EXPECT_TRUE(on_loop([&] { return server_->cut_largest(); }));
-  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 4U);
-  for (int i = 0; i < 4; ++i) EXPECT_NE(read_to_end(hung.at(i).get()), "timeout");
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 8U);
+  for (int i = 0; i < 8; ++i) EXPECT_NE(read_to_end(hung.at(i).get()), "timeout");
   EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 0U; }));
   EXPECT_EQ(idle.who_am_i(), "12345") << "a connection without calls takes no memory";
   EXPECT_NE(client_of(kOtherUid).who_am_i(), "12345");
@@ -141,14 +143,31 @@ TEST_F(GrpcServerTest, ForWantOfMemoryWhoHasMostCallsIsCutAndKeptOutAWhile) {
   EXPECT_THAT(log, HasSubstr("limit=memory"));
 }
 
+// Who keeps gRPC busy need not call anything of ours.
+TEST_F(GrpcServerTest, WhileManyCallsAreUnderWayThatIsToldAgainAndAgain) {
+  std::atomic<int> told{0};
+  book_.many_calls = [&] { ++told; };
+  start();
+  std::vector<wire::UniqueFd> hung;
+  for (int i = 0; i < 9; ++i) hung.push_back(hang(kOtherUid, 60, path_));
+  EXPECT_TRUE(eventually([&] { return told > 3; }));
+  hung.clear();
+  EXPECT_TRUE(eventually_connected(0));
+  const int before = told;
+  GrpcClient client = client_of(kOtherUid);
+  const auto end = std::chrono::steady_clock::now() + milliseconds(300);
+  while (std::chrono::steady_clock::now() < end) EXPECT_EQ(client.who_am_i(), "12345");
+  EXPECT_LE(told, before + 1) << "one may have been on its way";
+}
+
 TEST_F(GrpcServerTest, ForWantOfMemoryNobodyIsCutWhereThatBringsLittle) {
   start();
   const auto under_way = [&](uid_t uid) {
     return on_loop([&] { return quota_.used_by(uid).requests; });
   };
   std::vector<wire::UniqueFd> hung;
-  for (int i = 0; i < 4; ++i) hung.push_back(hang(kOtherUid, 60, path_));
-  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 240U; }));
+  for (int i = 0; i < 8; ++i) hung.push_back(hang(kOtherUid, 60, path_));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 480U; }));
   EXPECT_FALSE(on_loop([&] { return server_->cut_largest(); }));
   EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 0U);
 }
@@ -161,13 +180,12 @@ TEST_F(GrpcServerTest, ForWantOfMemoryTheOnePayerOfManyUidsIsCut) {
     return on_loop([&] { return quota_.used_by(uid).requests; });
   };
   std::vector<wire::UniqueFd> hung;
-  for (int i = 0; i < 3; ++i) hung.push_back(hang(1'000'000U + static_cast<uid_t>(i), 60, path_));
-  hung.push_back(hang(kOtherUid + 1, 62, path_));
-  hung.push_back(hang(kOtherUid + 1, 62, path_));
-  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 180U; }));
-  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid + 1) == 124U; }));
+  for (int i = 0; i < 6; ++i) hung.push_back(hang(1'000'000U + static_cast<uid_t>(i), 60, path_));
+  for (int i = 0; i < 4; ++i) hung.push_back(hang(kOtherUid + 1, 62, path_));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 360U; }));
+  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid + 1) == 248U; }));
   EXPECT_TRUE(on_loop([&] { return server_->cut_largest(); }));
-  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 3U);
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 6U);
   EXPECT_NE(client_of(kOtherUid).who_am_i(), "12345");
 }
 
