@@ -89,9 +89,9 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
                    mutex_) { discards_.push_back({payer, std::move(garbage)}); },
                [this] { return has_memory(); }, payer_of()},
               broker_limits(config)),
-      relief_(loop_, {.left = [] { return wire::reserve_left(::getpid()); },
-                      .give_back = give_back_heap,
-                      .cut = [this] { return grpc_server_->cut_largest(); }}) {
+      relief_(loop_, {.left = reserve_left_now, .give_back = give_back_heap, .cut = [this] {
+                        return grpc_server_->cut_largest();
+                      }}) {
   payers_.set(config.subordinate_uids);
 }
 
@@ -176,7 +176,6 @@ class Daemon::Crowd final : public Garbage {
 };
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
-  relief_.look(reserve_left());
   bool may_be_idle = false;
   bool status_changes = false;
   bool wants_spare_page = false;
@@ -267,6 +266,13 @@ void Daemon::grow(const SegmentPool::Growth& growth, const Grown& fn) {
 
 void Daemon::await_given_back(std::optional<uid_t> uid, SteadyClock::time_point until) {
   disposer_.await(uid ? std::optional(payer_of()(*uid)) : std::nullopt, until);
+}
+
+bool Daemon::may_be_relieved() const { return relief_.may_help(reserve_left_now()); }
+
+void Daemon::await_relief(SteadyClock::time_point until) {
+  relief_.look(reserve_left_now());
+  relief_.await(until);
 }
 
 absl::Status Daemon::evict(wire::SessionId session) {

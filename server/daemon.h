@@ -88,8 +88,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
   void grow(const SegmentPool::Growth& growth, const Grown& fn) override;
-  bool is_relieving() const override { return relief_.is_under_way(); }
-  void await_relief(std::chrono::steady_clock::time_point until) override { relief_.await(until); }
+  bool may_be_relieved() const override;
+  void await_relief(std::chrono::steady_clock::time_point until) override;
   HistoryWaits& history_waits() override { return history_waits_; }
   void await_given_back(std::optional<uid_t> uid,
                         std::chrono::steady_clock::time_point until) override;

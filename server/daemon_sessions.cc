@@ -11,7 +11,10 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   absl::StatusOr<NewSession> opened;
   with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
   const bool lacks_memory = wire::code_of(opened.status()) == wire::ErrorCode::kOutOfMemory;
-  if (!opened.ok() && lacks_memory && relief_.is_under_way()) opened = memory_is_coming_back();
+  if (!opened.ok() && lacks_memory && may_be_relieved()) {
+    relief_.look(reserve_left_now());
+    opened = memory_is_coming_back();
+  }
   call_errors_.count(opened.status());
   if (opened.ok()) {
     history_log_.write_session(peer.uid, "session opened",

@@ -12,9 +12,13 @@ constexpr std::chrono::milliseconds kPauseAfterVain{500};
 
 }  // namespace
 
+bool MemoryRelief::may_help(wire::ReserveLeft left) const {
+  return under_way_ ||
+         (left != wire::ReserveLeft::kEnough && steady_clock::now() >= not_before_.load());
+}
+
 void MemoryRelief::look(wire::ReserveLeft left) {
-  if (left == wire::ReserveLeft::kEnough || steady_clock::now() < not_before_.load()) return;
-  if (!under_way_.exchange(true)) loop_.post([this] { step(); });
+  if (may_help(left) && !under_way_.exchange(true)) loop_.post([this] { step(); });
 }
 
 void MemoryRelief::step() {

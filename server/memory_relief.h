@@ -26,12 +26,12 @@ class MemoryRelief {
   // The loop outlives this, and does not run any more when this goes.
   MemoryRelief(EventLoop& loop, Means means) : loop_(loop), means_(std::move(means)) {}
 
-  // Begins where so little is left, unless it is under way or was in vain a moment ago.
-  // Thread-safe; under no mutex.
+  // Whether it is under way, or would begin where so much is left: it does not where it was in vain
+  // a moment ago. Thread-safe, also under a mutex.
+  bool may_help(wire::ReserveLeft left) const;
+  // Begins, if it may help. Thread-safe; under no mutex.
   void look(wire::ReserveLeft left);
-  // Thread-safe, also under a mutex.
-  bool is_under_way() const { return under_way_; }
-  // Blocks while it is, but not beyond `until`, nor after end(). Thread-safe.
+  // Blocks while it is under way, but not beyond `until`, nor after end(). Thread-safe.
   void await(std::chrono::steady_clock::time_point until) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nobody waits any longer. Thread-safe.
   void end() ABSL_LOCKS_EXCLUDED(mutex_);

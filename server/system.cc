@@ -73,9 +73,11 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_byt
 wire::ReserveLeft reserve_left() {
   static std::atomic<std::chrono::steady_clock::time_point> next{};
   static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kEnough};
-  if (is_due(next, std::chrono::milliseconds(50))) left = wire::reserve_left(::getpid());
+  if (is_due(next, std::chrono::milliseconds(50))) left = reserve_left_now();
   return left;
 }
+
+wire::ReserveLeft reserve_left_now() { return wire::reserve_left(::getpid()); }
 
 void give_back_heap() {
   if (glibc_has_the_heap()) malloc_trim(0);

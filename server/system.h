@@ -26,8 +26,9 @@ wire::Incarnation new_incarnation();
 // system first, once a second.
 wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
                               wire::ReserveKept kept);
-// Of the daemon's control groups. Looks twenty times a second at most.
+// Of the daemon's control groups. Looks twenty times a second at most; the other one each time.
 wire::ReserveLeft reserve_left();
+wire::ReserveLeft reserve_left_now();
 // What the heap has free, to the system: of gigabytes that takes a tenth of a second.
 void give_back_heap();
 

@@ -34,7 +34,7 @@ RoomWait::RoomWait(ServiceHost& host) : host_(host), until_(steady_clock::now() 
 bool RoomWait::is_worthwhile(const ServiceHost& host, const Broker& broker,
                              const absl::Status& refused, uid_t payer) {
   return is_for_want_of_room(refused) &&
-         (host.is_relieving() || broker.sessions_are_ending() ||
+         (host.may_be_relieved() || broker.sessions_are_ending() ||
           broker.files().keeps_some_of(payer) || is_being_given_back(broker, refused, payer));
 }
 
@@ -43,7 +43,7 @@ bool RoomWait::begin(Broker& broker, const absl::Status& refused, uid_t payer) {
   if (!is_for_want_of_room(refused)) return false;
   if (broker.sessions_are_ending() && broker.work_off_ends()) return true;
   if (waits_ == kMostWaits || steady_clock::now() >= until_) return false;
-  if (!is_quotas(refused) && host_.is_relieving()) {
+  if (!is_quotas(refused) && host_.may_be_relieved()) {
     next_ = What::kRelief;
     return true;
   }

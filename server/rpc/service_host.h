@@ -46,9 +46,10 @@ class ServiceHost {
   // somebody has looked: on the account that pays for this uid, or all. Not beyond `until`.
   virtual void await_given_back(std::optional<uid_t> uid,
                                 std::chrono::steady_clock::time_point until) = 0;
-  // Whether memory of the daemon's own is on its way back, from calls that have had too much.
-  virtual bool is_relieving() const = 0;
-  // Blocks while that is so, but not beyond `until`.
+  // Whether the daemon's control group is nearly full, and calls may be cut that have too much of
+  // it.
+  virtual bool may_be_relieved() const = 0;
+  // Blocks until that has been done, but not beyond `until`.
   virtual void await_relief(std::chrono::steady_clock::time_point until) = 0;
   virtual HistoryWaits& history_waits() = 0;
   // Ends the session's connection. kNotFound.

@@ -37,7 +37,7 @@ class UserHost final : public ServiceHost {
                         std::chrono::steady_clock::time_point until) override {
     host_.await_given_back(uid, until);
   }
-  bool is_relieving() const override { return host_.is_relieving(); }
+  bool may_be_relieved() const override { return host_.may_be_relieved(); }
   void await_relief(std::chrono::steady_clock::time_point until) override {
     host_.await_relief(until);
   }

@@ -19,14 +19,14 @@ class MemoryReliefTest : public ::testing::Test {
   std::string done_until_it_ends(ReserveLeft left = ReserveLeft::kLittle) {
     done_.clear();
     relief_.look(left);
-    if (!relief_.is_under_way()) return done_;
+    if (left == ReserveLeft::kEnough) return done_;
     std::thread call([&] {
       relief_.await(steady_clock::now() + std::chrono::seconds(20));
       loop_->post([&] { loop_->stop(); });
     });
     loop_->run();
     call.join();
-    EXPECT_FALSE(relief_.is_under_way());
+    EXPECT_FALSE(relief_.may_help(ReserveLeft::kEnough)) << "it is over";
     return done_;
   }
 
@@ -66,13 +66,14 @@ TEST_F(MemoryReliefTest, WhatWasInVainIsNotTriedAgainAtOnce) {
   left_ = [] { return ReserveLeft::kLessThanQuarter; };
   has_calls_ = false;
   EXPECT_EQ(done_until_it_ends(), "g");
+  EXPECT_FALSE(relief_.may_help(ReserveLeft::kLessThanQuarter)) << "nobody waits for that";
   relief_.look(ReserveLeft::kLessThanQuarter);
-  EXPECT_FALSE(relief_.is_under_way()) << "nobody waits for that";
+  relief_.await(steady_clock::time_point::max());
 }
 
 TEST_F(MemoryReliefTest, NobodyWaitsForADaemonThatEnds) {
   relief_.look(ReserveLeft::kLittle);
-  EXPECT_TRUE(relief_.is_under_way());
+  EXPECT_TRUE(relief_.may_help(ReserveLeft::kEnough));
   std::thread call([&] { relief_.await(steady_clock::time_point::max()); });
   relief_.end();
   call.join();
@@ -81,7 +82,7 @@ TEST_F(MemoryReliefTest, NobodyWaitsForADaemonThatEnds) {
 TEST_F(MemoryReliefTest, AWaitHasItsEnd) {
   relief_.look(ReserveLeft::kLittle);
   relief_.await(steady_clock::now());
-  EXPECT_TRUE(relief_.is_under_way());
+  EXPECT_TRUE(relief_.may_help(ReserveLeft::kEnough));
 }
 
 }  // namespace

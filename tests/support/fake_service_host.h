@@ -60,7 +60,7 @@ class FakeServiceHost : public server::ServiceHost {
     ++awaited;
     world.try_garbage();
   }
-  bool is_relieving() const override { return relieving; }
+  bool may_be_relieved() const override { return relieving; }
   void await_relief(std::chrono::steady_clock::time_point /*until*/) override {
     relieving = false;
     world.has_memory = true;
