@@ -89,9 +89,9 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
                    mutex_) { discards_.push_back({payer, std::move(garbage)}); },
                [this] { return has_memory(); }, payer_of()},
               broker_limits(config)),
-      relief_(loop_, {.left = reserve_left_now, .give_back = give_back_heap, .cut = [this] {
-                        return grpc_server_->cut_largest();
-                      }}) {
+      relief_(loop_, {.left = [] { return reserve_left(std::chrono::milliseconds(0)); },
+                      .give_back = give_back_heap,
+                      .cut = [this] { return grpc_server_->cut_largest(); }}) {
   payers_.set(config.subordinate_uids);
 }
 
@@ -268,10 +268,13 @@ void Daemon::await_given_back(std::optional<uid_t> uid, SteadyClock::time_point 
   disposer_.await(uid ? std::optional(payer_of()(*uid)) : std::nullopt, until);
 }
 
-bool Daemon::may_be_relieved() const { return relief_.may_help(reserve_left_now()); }
+// A millisecond, so that whoever is refused again and again keeps nobody from the core.
+bool Daemon::may_be_relieved() const {
+  return relief_.may_help(reserve_left(std::chrono::milliseconds(1)));
+}
 
 void Daemon::await_relief(SteadyClock::time_point until) {
-  relief_.look(reserve_left_now());
+  relief_.look(reserve_left(std::chrono::milliseconds(1)));
   relief_.await(until);
 }
 

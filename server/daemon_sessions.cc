@@ -12,7 +12,7 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
   const bool lacks_memory = wire::code_of(opened.status()) == wire::ErrorCode::kOutOfMemory;
   if (!opened.ok() && lacks_memory && may_be_relieved()) {
-    relief_.look(reserve_left_now());
+    relief_.look(reserve_left());
     opened = memory_is_coming_back();
   }
   call_errors_.count(opened.status());

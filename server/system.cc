@@ -21,11 +21,11 @@ std::uint64_t ms_of(TimePoint now) {
 }
 
 // For one of those who ask at once, and not again before the pause is over.
-bool is_due(std::atomic<std::chrono::steady_clock::time_point>& next,
+bool is_due(std::atomic<std::chrono::steady_clock::time_point>& last,
             std::chrono::milliseconds pause) {
   const auto now = std::chrono::steady_clock::now();
-  auto due = next.load();
-  return now >= due && next.compare_exchange_strong(due, now + pause);
+  auto before = last.load();
+  return now >= before + pause && last.compare_exchange_strong(before, now);
 }
 
 // Not where a sanitizer, or a library that was preloaded, is malloc(): malloc_trim() looks at a
@@ -64,20 +64,18 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_byt
                               wire::ReserveKept kept) {
   const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, held_bytes, kept);
   if (room.bytes >= wanted_bytes) return room;
-  static std::atomic<std::chrono::steady_clock::time_point> next{};
-  if (!is_due(next, std::chrono::seconds(1))) return room;
+  static std::atomic<std::chrono::steady_clock::time_point> last{};
+  if (!is_due(last, std::chrono::seconds(1))) return room;
   give_back_heap();
   return wire::memory_room(::getpid(), wanted_bytes, held_bytes, kept);
 }
 
-wire::ReserveLeft reserve_left() {
-  static std::atomic<std::chrono::steady_clock::time_point> next{};
+wire::ReserveLeft reserve_left(std::chrono::milliseconds ago) {
+  static std::atomic<std::chrono::steady_clock::time_point> last{};
   static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kEnough};
-  if (is_due(next, std::chrono::milliseconds(50))) left = reserve_left_now();
+  if (is_due(last, ago)) left = wire::reserve_left(::getpid());
   return left;
 }
-
-wire::ReserveLeft reserve_left_now() { return wire::reserve_left(::getpid()); }
 
 void give_back_heap() {
   if (glibc_has_the_heap()) malloc_trim(0);

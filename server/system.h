@@ -1,6 +1,7 @@
 // What the daemon takes from its machine: time, randomness, descriptors and memory.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -26,9 +27,9 @@ wire::Incarnation new_incarnation();
 // system first, once a second.
 wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
                               wire::ReserveKept kept);
-// Of the daemon's control groups. Looks twenty times a second at most; the other one each time.
-wire::ReserveLeft reserve_left();
-wire::ReserveLeft reserve_left_now();
+// Of the daemon's control groups, as it was so long ago at most: a look takes a tenth of a
+// millisecond.
+wire::ReserveLeft reserve_left(std::chrono::milliseconds ago = std::chrono::milliseconds(50));
 // What the heap has free, to the system: of gigabytes that takes a tenth of a second.
 void give_back_heap();
 

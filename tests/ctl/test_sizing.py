@@ -160,15 +160,16 @@ def test_where_memory_is_short_who_has_most_calls_is_cut_and_others_wait(start_d
     enough = Event()
     with ThreadPoolExecutor(1) as other:
         creations = other.submit(create_until, enough, daemon.directory)
-        usage(1020)
+        usage(1024 - 130)
         for connection in hung:
             while connection.recv(65536):
                 pass
             connection.close()
+        usage(1020)
+        cuts = re.search(r'^memlease_gate_cuts_total{limit="memory"} (\d+)$', metrics(), re.M)
         usage(100)
         enough.set()
         assert creations.result(timeout=DEADLINE_S) > 0
-    cuts = re.search(r'^memlease_gate_cuts_total{limit="memory"} (\d+)$', metrics(), re.M)
     assert cuts.group(1) == "10"
 
 
