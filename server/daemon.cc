@@ -153,7 +153,7 @@ ConnectionBook Daemon::book() {
                 const wire::MutexLock lock(mutex_);
                 broker_.disconnected(uid);
               },
-          .many_calls = [this] { relief_.look(reserve_left()); }};
+          .calls_keep_much = [this] { relief_.look(reserve_left()); }};
 }
 
 // ---- ServiceHost.

@@ -10,6 +10,19 @@ FrameMeter::~FrameMeter() {
   for (std::size_t i = 0; i < open_.size(); ++i) of_uid_.abandon_stream(now);
 }
 
+FrameMeter::Load& FrameMeter::Load::operator+=(const Load& other) {
+  calls += other.calls;
+  old_calls += other.old_calls;
+  bytes += other.bytes;
+  return *this;
+}
+
+FrameMeter::Load FrameMeter::load(Clock::time_point now) const {
+  const auto old = std::ranges::count_if(
+      open_, [&](const auto& stream) { return stream.second.since + kOld <= now; });
+  return {open_.size(), static_cast<std::size_t>(old), bytes_in_flight_};
+}
+
 std::optional<Excess> FrameMeter::from_client(std::span<const std::byte> bytes,
                                               Clock::time_point now) {
   while (preface_read_ < kPreface.size() && !bytes.empty()) {
@@ -88,7 +101,7 @@ std::optional<Excess> FrameMeter::measure_headers(const FrameHeader& frame, Cloc
   const auto of_uid = own ? own : of_uid_.open_stream(now);
   if (of_uid) return of_uid;
   open_.emplace(frame.stream,
-                Stream{std::move(request), account_.empty_charge(Resource::kRequestBytes), 0});
+                Stream{std::move(request), account_.empty_charge(Resource::kRequestBytes), now, 0});
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 // The client is untrusted; the server is ours. Not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -49,6 +50,14 @@ class FrameMeter {
 
   // Calls that have no answer yet.
   std::size_t open_streams() const { return open_.size(); }
+  struct Load {
+    std::size_t calls = 0;
+    std::size_t old_calls = 0;  // of them, that began kOld ago
+    std::size_t bytes = 0;      // of data that they have sent
+    Load& operator+=(const Load& other);
+  };
+  static constexpr std::chrono::milliseconds kOld{100};
+  Load load(Clock::time_point now) const;
 
  private:
   std::optional<Excess> measure(const FrameHeader& frame, Clock::time_point now);
@@ -63,6 +72,7 @@ class FrameMeter {
   struct Stream {
     Charge request;
     Charge data;
+    Clock::time_point since;
     std::size_t data_bytes = 0;
   };
 

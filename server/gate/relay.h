@@ -57,9 +57,8 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // Calls that have no answer yet, and one more where one waits for the client to read: what memory
-  // gRPC has for the connection goes by that.
-  std::size_t load() const { return meter_.open_streams() + (replies_.is_empty() ? 0 : 1); }
+  FrameMeter::Load load(FrameMeter::Clock::time_point now) const { return meter_.load(now); }
+  bool has_calls() const { return meter_.open_streams() != 0; }
 
   // Passes on the last words of a server that has ended, as far as the client takes them at once.
   // For when the loop does not run any more; ended() is not called. Errors are of no interest.

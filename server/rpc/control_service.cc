@@ -86,7 +86,7 @@ grpc::Status ControlService::answer(const absl::Status& status) {
 // Memory that is missing is made between two rounds, without the broker's lock.
 grpc::Status ControlService::with_memory(const grpc::ServerContext& context, const char* call,
                                          const MemoryCall& fn, std::optional<wire::ArrayId> array) {
-  RoomWait room(host_);
+  RoomWait room(host_, uid_);
   std::optional<SegmentPool::Growth> growth;
   for (;;) {
     bool again = false;

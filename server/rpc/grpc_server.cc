@@ -43,9 +43,18 @@ std::string_view hint_about(Excess excess) {
 constexpr int kSendBytesOfGrpc = 16 << 10;
 constexpr int kSendBytesOfRelay = 4 << 10;
 
-// Calls under way. Each may keep some ten kilobytes.
-constexpr std::size_t kWorthCutting = 512;
+// What gRPC keeps for a connection with calls, for a call, and for an answer that is not taken.
+constexpr std::size_t kBytesOfConnection = std::size_t{25} << 10;
+constexpr std::size_t kBytesOfCall = std::size_t{24} << 10;
+constexpr std::size_t kBytesOfAnswer = std::size_t{384} << 10;
+constexpr std::size_t kWorthCutting = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kLoadStep{50};
+
+std::size_t sum_of(const std::unordered_map<const Account*, std::size_t>& kept) {
+  std::size_t sum = 0;
+  for (const auto& [account, bytes] : kept) sum += bytes;
+  return sum;
+}
 
 void keep_small_buffer(int socket, int bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -105,38 +114,48 @@ void GrpcServer::set_serving(bool serving) {
   }
 }
 
-// No timer goes on where there are few.
+// No timer goes on where there is little, also when it is old.
 void GrpcServer::on_traffic() {
   if (load_timer_) return;
   load_timer_ = loop_.after(kLoadStep, [this] {
     load_timer_.reset();
-    if (load() < kWorthCutting) return;
+    if (sum_of(kept_bytes(FrameMeter::Clock::now() + FrameMeter::kOld)) < kWorthCutting) return;
     on_traffic();
-    book_.many_calls();
+    book_.calls_keep_much();
   });
 }
 
-std::size_t GrpcServer::load() const {
-  std::size_t load = 0;
+// An old call that waits for nothing of ours has its answer, and its client does not take it:
+// whether that is with gRPC, or here, or in a socket.
+std::unordered_map<const Account*, std::size_t> GrpcServer::kept_bytes(
+    FrameMeter::Clock::time_point now) const {
+  std::unordered_map<const Account*, FrameMeter::Load> loads;
+  std::unordered_map<const Account*, std::size_t> kept;
   for (const auto& [id, connection] : connections_) {
-    if (connection.relay) load += connection.relay->load();
+    if (!connection.relay) continue;
+    const FrameMeter::Load load = connection.relay->load(now);
+    if (load.calls == 0) continue;
+    const Account* const account = &users_.at(connection.uid).account;
+    loads[account] += load;
+    kept[account] += kBytesOfConnection;
   }
-  return load;
+  for (const auto& [account, load] : loads) {
+    const std::size_t waiting = account->used(Resource::kWaitingCalls);
+    const std::size_t answers = load.old_calls - std::min(load.old_calls, waiting);
+    kept[account] += load.bytes + (load.calls * kBytesOfCall) + (answers * kBytesOfAnswer);
+  }
+  return kept;
 }
 
 bool GrpcServer::cut_largest() {
-  if (load() < kWorthCutting) return false;
-  std::unordered_map<Account*, std::size_t> loads;
-  for (const auto& [id, connection] : connections_) {
-    if (!connection.relay) continue;
-    loads[&users_.at(connection.uid).account] += connection.relay->load();
-  }
+  const auto kept = kept_bytes(FrameMeter::Clock::now());
+  if (sum_of(kept) < kWorthCutting) return false;
   const Account& largest =
-      *std::ranges::max_element(loads, {}, [](const auto& one) { return one.second; })->first;
+      *std::ranges::max_element(kept, {}, [](const auto& one) { return one.second; })->first;
   std::vector<ConnectionId> cut;
   for (const auto& [id, connection] : connections_) {
     const bool is_its = &users_.at(connection.uid).account == &largest;
-    if (is_its && connection.relay && connection.relay->load() != 0) cut.push_back(id);
+    if (is_its && connection.relay && connection.relay->has_calls()) cut.push_back(id);
   }
   kept_out_[largest.uid()] = EventLoop::Clock::now() + limits_.kept_out;
   for (const ConnectionId id : cut) on_relay_end(id, Excess::kMemory);

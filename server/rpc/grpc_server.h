@@ -58,8 +58,8 @@ struct ConnectionBook {
   // Of each connection. An error: it is refused.
   std::function<absl::Status(uid_t uid)> connected = [](uid_t) { return absl::OkStatus(); };
   std::function<void(uid_t uid)> disconnected = [](uid_t) {};
-  // Some times a second, while so many calls are under way that cut_largest() would cut somebody.
-  std::function<void()> many_calls = [] {};
+  // Some times a second, while calls under way keep so much that cut_largest() would cut somebody.
+  std::function<void()> calls_keep_much = [] {};
 };
 
 class GrpcServer {
@@ -82,9 +82,9 @@ class GrpcServer {
   absl::Status add_listener(wire::UniqueFd listener);
   // What the health service answers, on all connections. True at first.
   void set_serving(bool serving);
-  // For want of memory: cuts the connections of the account with the most calls under way, as far
-  // as they have some; not those of the daemon's own user. False, and nothing is cut: all have so
-  // few together that little is to be had from them.
+  // For want of memory: cuts the connections of the account whose calls keep most of it, as far as
+  // can be told, and as far as they have calls; not those of the daemon's own user. False, and
+  // nothing is cut: all together keep so little that it would not help.
   bool cut_largest();
   // No new connections and calls. Blocks until the calls under way have ended, or have been
   // cancelled at the deadline. A repeat has no effect.
@@ -126,7 +126,9 @@ class GrpcServer {
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
   wire::UniqueFd relay(ConnectionId id, Connection& connection, User& user);
   void on_traffic();
-  std::size_t load() const;
+  // What calls under way keep, by account, if they are under way still.
+  std::unordered_map<const Account*, std::size_t> kept_bytes(
+      FrameMeter::Clock::time_point now) const;
   void on_relay_end(ConnectionId id, std::optional<Excess> excess);
   void close(ConnectionId id);
   void retire(uid_t uid);

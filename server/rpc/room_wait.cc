@@ -29,7 +29,8 @@ bool is_being_given_back(const Broker& broker, const absl::Status& refused, uid_
 
 }  // namespace
 
-RoomWait::RoomWait(ServiceHost& host) : host_(host), until_(steady_clock::now() + kLongest) {}
+RoomWait::RoomWait(ServiceHost& host, uid_t caller)
+    : host_(host), caller_(caller), until_(steady_clock::now() + kLongest) {}
 
 bool RoomWait::is_worthwhile(const ServiceHost& host, const Broker& broker,
                              const absl::Status& refused, uid_t payer) {
@@ -38,8 +39,15 @@ bool RoomWait::is_worthwhile(const ServiceHost& host, const Broker& broker,
           broker.files().keeps_some_of(payer) || is_being_given_back(broker, refused, payer));
 }
 
-// His own at first, which may be all that it takes. What is kept is looked at once.
 bool RoomWait::begin(Broker& broker, const absl::Status& refused, uid_t payer) {
+  if (!choose(broker, refused, payer)) return false;
+  waiting_ = broker.account(caller_).empty_charge(Resource::kWaitingCalls);
+  waiting_.add_anyway(1);
+  return true;
+}
+
+// His own at first, which may be all that it takes. What is kept is looked at once.
+bool RoomWait::choose(Broker& broker, const absl::Status& refused, uid_t payer) {
   if (!is_for_want_of_room(refused)) return false;
   if (broker.sessions_are_ending() && broker.work_off_ends()) return true;
   if (waits_ == kMostWaits || steady_clock::now() >= until_) return false;
@@ -57,6 +65,7 @@ bool RoomWait::begin(Broker& broker, const absl::Status& refused, uid_t payer) {
 }
 
 void RoomWait::wait() {
+  const Charge waiting = std::move(waiting_);
   const What what = std::exchange(next_, What::kNothing);
   if (what == What::kNothing) return;
   if (what == What::kRelief) {

@@ -17,8 +17,8 @@ namespace memlease::server {
 
 class RoomWait {
  public:
-  // `host` outlives it.
-  explicit RoomWait(ServiceHost& host);
+  // `host` outlives it. While it waits, the call counts as one of the caller's that do.
+  RoomWait(ServiceHost& host, uid_t caller);
 
   // Whether the call is to be tried again, after wait(). `payer`: on whose account it asked for
   // room. Works off some of the ends of sessions; does not block.
@@ -31,13 +31,17 @@ class RoomWait {
                             const absl::Status& refused, uid_t payer);
 
  private:
+  bool choose(Broker& broker, const absl::Status& refused, uid_t payer);
+
   enum class What { kNothing, kHisOwn, kAll, kRelief };
 
   ServiceHost& host_;
+  const uid_t caller_;
   const std::chrono::steady_clock::time_point until_;
   int waits_ = 0;
   What next_ = What::kNothing;
   uid_t payer_ = 0;
+  Charge waiting_;
 };
 
 }  // namespace memlease::server

@@ -205,6 +205,21 @@ TEST_F(FrameMeterTest, AStreamEndsByEitherSidesResetOrTheServersEnd) {
   EXPECT_EQ(account_.used(Resource::kRequests), 0U);
 }
 
+TEST_F(FrameMeterTest, TellsWhichCallsAreOldAndWhatTheyHaveSent) {
+  EXPECT_FALSE(send(kBegin + calls(2)));
+  now_ += FrameMeter::kOld - milliseconds(1);
+  EXPECT_FALSE(send(calls(1, 2) + http2_frame(Http2::kData, 0, 1, std::string(1000, 'x'))));
+  EXPECT_EQ(meter_->load(now_).old_calls, 0U);
+  now_ += milliseconds(1);
+  const FrameMeter::Load load = meter_->load(now_);
+  EXPECT_EQ(load.calls, 3U);
+  EXPECT_EQ(load.old_calls, 2U);
+  EXPECT_EQ(load.bytes, 1000U);
+  reply(answer(1));
+  EXPECT_EQ(meter_->load(now_).old_calls, 1U);
+  EXPECT_EQ(meter_->load(now_).bytes, 0U);
+}
+
 TEST_F(FrameMeterTest, ConnectionsOfAUidShareItsAccount) {
   book_.set({.requests = 10, .request_bytes = 1000});
   FrameMeter one(limits_, of_uid_, account_);

@@ -146,7 +146,7 @@ TEST_F(GrpcServerTest, ForWantOfMemoryWhoHasMostCallsIsCutAndKeptOutAWhile) {
 // Who keeps gRPC busy need not call anything of ours.
 TEST_F(GrpcServerTest, WhileManyCallsAreUnderWayThatIsToldAgainAndAgain) {
   std::atomic<int> told{0};
-  book_.many_calls = [&] { ++told; };
+  book_.calls_keep_much = [&] { ++told; };
   start();
   std::vector<wire::UniqueFd> hung;
   for (int i = 0; i < 9; ++i) hung.push_back(hang(kOtherUid, 60, path_));
@@ -162,14 +162,28 @@ TEST_F(GrpcServerTest, WhileManyCallsAreUnderWayThatIsToldAgainAndAgain) {
 
 TEST_F(GrpcServerTest, ForWantOfMemoryNobodyIsCutWhereThatBringsLittle) {
   start();
-  const auto under_way = [&](uid_t uid) {
-    return on_loop([&] { return quota_.used_by(uid).requests; });
-  };
-  std::vector<wire::UniqueFd> hung;
-  for (int i = 0; i < 8; ++i) hung.push_back(hang(kOtherUid, 60, path_));
-  EXPECT_TRUE(eventually([&] { return under_way(kOtherUid) == 480U; }));
-  EXPECT_FALSE(on_loop([&] { return server_->cut_largest(); }));
-  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 0U);
+  const wire::UniqueFd hung = hang(kOtherUid, 18, path_);
+  EXPECT_TRUE(eventually(
+      [&] { return on_loop([&] { return quota_.used_by(kOtherUid).requests; }) == 18U; }));
+  const auto cut = [&] { return on_loop([&] { return server_->cut_largest(); }); };
+  const auto old = std::chrono::steady_clock::now() + 2 * server::FrameMeter::kOld;
+  while (std::chrono::steady_clock::now() < old) EXPECT_FALSE(cut());
+  const wire::UniqueFd more = hang(kOtherUid, 4, path_);
+  EXPECT_TRUE(eventually(cut));
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 2U);
+}
+
+// What waits for an event has no answer yet that would take memory.
+TEST_F(GrpcServerTest, ForWantOfMemoryFewAnswersThatNobodyTakesWeighMoreThanManyWaits) {
+  start();
+  auto waiting = quota_.charge(kOtherUid, server::Resource::kWaitingCalls, 200);
+  ASSERT_TRUE(waiting.ok());
+  std::vector<wire::UniqueFd> waits;
+  for (int i = 0; i < 4; ++i) waits.push_back(hang(kOtherUid, 50, path_));
+  const wire::UniqueFd hung = hang(kOtherUid + 1, 22, path_);
+  EXPECT_TRUE(eventually([&] { return on_loop([&] { return server_->cut_largest(); }); }));
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 1U);
+  EXPECT_NE(read_to_end(hung.get()), "timeout");
 }
 
 // However many uids he connects as.
