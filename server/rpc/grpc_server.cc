@@ -49,6 +49,7 @@ constexpr std::size_t kBytesOfCall = std::size_t{24} << 10;
 constexpr std::size_t kBytesOfAnswer = std::size_t{384} << 10;
 constexpr std::size_t kWorthCutting = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kLoadStep{50};
+constexpr std::chrono::seconds kLastWords{1};
 
 std::size_t sum_of(const std::unordered_map<const Account*, std::size_t>& kept) {
   std::size_t sum = 0;
@@ -166,18 +167,33 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
   acceptors_.clear();
   set_serving(false);
   for (auto& [uid, user] : users_) {
-    if (user.server) user.server->shutdown(deadline);
+    if (user.server) reaper_.reap(std::move(user.server), deadline);
     if (user.linger) loop_.cancel(*user.linger);
   }
   if (load_timer_) loop_.cancel(*load_timer_);
+  pass_last_words(deadline);
   for (auto& [id, connection] : connections_) {
-    if (connection.relay) connection.relay->deliver();
+    if (connection.end) ::shutdown(connection.end.get(), SHUT_RDWR);
     loop_.remove(connection.socket.get());
     loop_.remove(connection.end.get());
     loop_.cancel(connection.first_byte);
   }
   connections_.clear();
+  reaper_.await(std::chrono::steady_clock::time_point::max());
   users_.clear();
+}
+
+// In place of the loop, until the servers have ended; but not for a client that takes nothing, for
+// which gRPC would wait without end.
+void GrpcServer::pass_last_words(std::chrono::system_clock::time_point deadline) {
+  const auto end = deadline + kLastWords;
+  bool ended = false;
+  while (!ended && std::chrono::system_clock::now() < end) {
+    ended = reaper_.await(std::chrono::steady_clock::now() + std::chrono::milliseconds(2));
+    for (auto& [id, connection] : connections_) {
+      if (connection.relay) connection.relay->deliver();
+    }
+  }
 }
 
 void GrpcServer::on_connection(ClientSocket socket) {
@@ -326,7 +342,7 @@ void GrpcServer::close(ConnectionId id) {
 void GrpcServer::retire(uid_t uid) {
   User& user = users_.at(uid);
   user.linger.reset();
-  reaper_.reap(std::move(user.server));
+  reaper_.reap(std::move(user.server), std::chrono::system_clock::now());
   if (user.connections == 0) users_.erase(uid);
 }
 

@@ -87,7 +87,8 @@ class GrpcServer {
   // nothing is cut: all together keep so little that it would not help.
   bool cut_largest();
   // No new connections and calls. Blocks until the calls under way have ended, or have been
-  // cancelled at the deadline. A repeat has no effect.
+  // cancelled at the deadline; who has not taken his answer a second after that is cut. A repeat
+  // has no effect.
   void shutdown(std::chrono::system_clock::time_point deadline);
 
   std::size_t connections() const { return connections_.size(); }
@@ -125,6 +126,7 @@ class GrpcServer {
   bool adopt(ConnectionId id, Connection& connection);
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
   wire::UniqueFd relay(ConnectionId id, Connection& connection, User& user);
+  void pass_last_words(std::chrono::system_clock::time_point deadline);
   void on_traffic();
   // What calls under way keep, by account, if they are under way still.
   std::unordered_map<const Account*, std::size_t> kept_bytes(

@@ -114,12 +114,22 @@ UidServerReaper::~UidServerReaper() {
   thread_.join();
 }
 
-void UidServerReaper::reap(std::unique_ptr<UidServer> server) {
+void UidServerReaper::reap(std::unique_ptr<UidServer> server,
+                           std::chrono::system_clock::time_point deadline) {
   {
     const wire::MutexLock lock(mutex_);
-    waiting_.push_back(std::move(server));
+    waiting_.push_back({std::move(server), deadline});
   }
   changed_.notify_one();
+}
+
+bool UidServerReaper::await(std::chrono::steady_clock::time_point until) {
+  const wire::MutexLock lock(mutex_);
+  while (busy_ || !waiting_.empty()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    idle_.wait_until(mutex_, until);
+  }
+  return true;
 }
 
 void UidServerReaper::run() {
@@ -128,9 +138,13 @@ void UidServerReaper::run() {
     while (!ending_ && waiting_.empty()) changed_.wait(mutex_);
     if (waiting_.empty()) return;
     auto dying = std::exchange(waiting_, {});
+    busy_ = true;
     lock.unlock();
+    for (Dying& one : dying) one.server->shutdown(one.deadline);
     dying.clear();
     lock.lock();
+    busy_ = false;
+    idle_.notify_all();
   }
 }
 

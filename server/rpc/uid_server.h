@@ -42,7 +42,8 @@ class UidServer {
   void adopt(wire::UniqueFd connection);
   // What the health service answers.
   void set_serving(bool serving);
-  // No new calls. Blocks until those under way have ended; at the deadline they are cancelled.
+  // No new calls. Blocks until those under way have ended; at the deadline they are cancelled. One
+  // whose answer is not taken ends with its connection alone.
   void shutdown(std::chrono::system_clock::time_point deadline);
 
  private:
@@ -54,21 +55,29 @@ class UidServer {
   std::unique_ptr<CallQueue> queue_;  // last: its events use the others
 };
 
-// Destroys servers on a thread of its own, because that waits for handlers. The thread is there
-// from the start: later there may be none left for it. Thread-safe.
+// Shuts servers down, and destroys them, on a thread of its own, because that waits for handlers.
+// The thread is there from the start: later there may be none left for it. Thread-safe.
 class UidServerReaper {
  public:
   UidServerReaper() : thread_([this] { run(); }) {}
   // Blocks until all have been destroyed.
   ~UidServerReaper();
-  void reap(std::unique_ptr<UidServer> server);
+  void reap(std::unique_ptr<UidServer> server, std::chrono::system_clock::time_point deadline);
+  // Blocks until all have been destroyed; false: it is `until` before that.
+  bool await(std::chrono::steady_clock::time_point until);
 
  private:
+  struct Dying {
+    std::unique_ptr<UidServer> server;
+    std::chrono::system_clock::time_point deadline;
+  };
   void run();
 
   wire::Mutex mutex_;
   wire::CondVar changed_;  // waiting_ or ending_ has
-  std::vector<std::unique_ptr<UidServer>> waiting_ ABSL_GUARDED_BY(mutex_);
+  wire::CondVar idle_;     // there are none
+  std::vector<Dying> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last, as it uses the others
 };

@@ -28,8 +28,10 @@ class TestService final : public v1::Control::Service {
   }
   ~TestService() override { --handlers_.services; }
 
-  grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListReply* reply) override {
-    reply->add_names(std::to_string(uid_));
+  grpc::Status List(grpc::ServerContext*, const v1::ListRequest* request,
+                    v1::ListReply* reply) override {
+    reply->add_names(request->pattern() == kLargeReply ? std::string(1 << 20, 'x')
+                                                       : std::to_string(uid_));
     return grpc::Status::OK;
   }
   grpc::Status LookUp(grpc::ServerContext* context, const v1::LookUpRequest*,

@@ -29,6 +29,8 @@ namespace memlease::testing {
 
 inline constexpr uid_t kOtherUid = 12345;
 inline constexpr std::chrono::seconds kTestTimeout{20};
+// A pattern of List: a reply of a megabyte.
+inline constexpr std::string_view kLargeReply = "large";
 
 // A connection whose kernel-attested peer is `uid`.
 wire::UniqueFd connect_as(uid_t uid, const std::string& path);

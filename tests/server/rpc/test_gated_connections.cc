@@ -1,4 +1,5 @@
 // Connections of other users than the daemon's own, whose frames are measured before gRPC has them.
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -17,6 +18,7 @@ namespace {
 using server::Excess;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using namespace std::string_literals;
 
 const std::string kPings = std::string(kHttp2Preface) + http2_frame(Http2::kSettings, 0, 0) +
                            repeated(http2_frame(Http2::kPing, 0, 0, "12345678"), 2'000);
@@ -101,6 +103,31 @@ TEST_F(GrpcServerTest, TheDaemonsOwnUserHasNoGate) {
   send_all(flood, kPings);
   EXPECT_EQ(client().who_am_i(), "0");
   EXPECT_EQ(server_->gate_cuts().of(Excess::kPings), 0U);
+}
+
+// It takes no answer, however wide its windows are open.
+TEST_F(GrpcServerTest, ShutdownWaitsForNoClientThatDoesNotRead) {
+  start();
+  const std::string wide = "\0\4\x40\0\0\0"s;  // SETTINGS_INITIAL_WINDOW_SIZE
+  const std::string message = "\0\0\0\0\7\x0a\5"s + std::string(kLargeReply);
+  const std::string call = std::string(kHttp2Preface) + http2_frame(Http2::kSettings, 0, 0, wide) +
+                           http2_frame(Http2::kWindowUpdate, 0, 0, "\x3f\0\0\0"s) +
+                           http2_frame(Http2::kHeaders, Http2::kEndHeaders, 1,
+                                       grpc_request("/memlease.v1.Control/List")) +
+                           http2_frame(Http2::kData, Http2::kEndStream, 1, message);
+  std::vector<wire::UniqueFd> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(connect_as(kOtherUid, path_));
+    send_all(clients.back(), call);
+  }
+  for (const wire::UniqueFd& client : clients) {
+    EXPECT_TRUE(eventually([&] {
+      int bytes = 0;
+      return ::ioctl(client.get(), FIONREAD, &bytes) == 0 && bytes > 4096;
+    }));
+  }
+  on_loop([this] { server_->shutdown(std::chrono::system_clock::now()); });
+  EXPECT_EQ(handlers_.services, 0);
 }
 
 // Calls that are never finished, on one connection.
