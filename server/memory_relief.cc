@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kPauseAfterVain{500};
 
 bool MemoryRelief::may_help(wire::ReserveLeft left) const {
   return under_way_ ||
-         (left != wire::ReserveLeft::kEnough && steady_clock::now() >= not_before_.load());
+         (left != wire::ReserveLeft::kHalf && steady_clock::now() >= not_before_.load());
 }
 
 void MemoryRelief::look(wire::ReserveLeft left) {
@@ -23,7 +23,7 @@ void MemoryRelief::look(wire::ReserveLeft left) {
 
 void MemoryRelief::step() {
   means_.give_back();
-  const bool scarce = means_.left() != wire::ReserveLeft::kEnough;
+  const bool scarce = means_.left() != wire::ReserveLeft::kHalf;
   const bool waits = looks_ != 0;
   if (scarce && (waits || means_.cut())) {
     looks_ = waits ? looks_ - 1 : kLooksAfterCut;

@@ -72,7 +72,7 @@ wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_byt
 
 wire::ReserveLeft reserve_left(std::chrono::milliseconds ago) {
   static std::atomic<std::chrono::steady_clock::time_point> last{};
-  static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kEnough};
+  static std::atomic<wire::ReserveLeft> left{wire::ReserveLeft::kHalf};
   if (is_due(last, ago)) left = wire::reserve_left(::getpid());
   return left;
 }

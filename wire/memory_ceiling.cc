@@ -152,7 +152,7 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
   MemoryBound room = machine_room(root);
   visit_limited(pid, root, [&](const Limited& group) {
     const std::uint64_t reserve =
-        kept == ReserveKept::kAll ? group.reserve_bytes : group.reserve_bytes / 2;
+        kept == ReserveKept::kAll ? group.reserve_bytes : group.reserve_bytes / 8 * 3;
     const std::uint64_t most = group.limit.bytes - reserve;
     const std::uint64_t usage = group.usage_bytes;
     if (without(most, usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
@@ -166,15 +166,15 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
 }
 
 ReserveLeft reserve_left(pid_t pid, const std::string& root) {
-  ReserveLeft least = ReserveLeft::kEnough;
+  ReserveLeft least = ReserveLeft::kHalf;
   visit_limited(pid, root, [&](const Limited& group) {
-    const std::uint64_t enough = (group.reserve_bytes / 2) + (group.reserve_bytes / 32);
-    if (without(group.limit.bytes, group.usage_bytes) >= enough) return;
+    const std::uint64_t half = group.reserve_bytes / 2;
+    if (without(group.limit.bytes, group.usage_bytes) >= half) return;
     const std::uint64_t used = without(group.usage_bytes, parts_of(group).spare);
     const std::uint64_t left = without(group.limit.bytes, used);
-    if (left >= enough) return;
-    const bool is_short = left < group.reserve_bytes / 4;
-    least = std::max(least, is_short ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLittle);
+    if (left >= half) return;
+    const bool is_short = left < half / 2;
+    least = std::max(least, is_short ? ReserveLeft::kLessThanQuarter : ReserveLeft::kLessThanHalf);
   });
   return least;
 }

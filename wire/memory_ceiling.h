@@ -20,8 +20,8 @@ struct MemoryBound {
 // and 2.
 MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
 
-// Of a reserve, half is for whoever has little so far.
-enum class ReserveKept : std::uint8_t { kAll, kHalf };
+// Of a reserve, five eighths may be taken by whoever has little so far.
+enum class ReserveKept : std::uint8_t { kAll, kThreeEighths };
 
 // What may be taken until the machine, or the first of these groups, has nothing but its reserve of
 // 256 MiB, of a small group a quarter. What the kernel takes from a cache of files before it kills
@@ -33,9 +33,8 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes = UINT64_MAX,
                         const std::string& root = "");
 
 // How much of their reserves these groups have left, with what may be taken from caches: that of
-// the one that has least. Little more than half is less than enough, so that nobody keeps it where
-// half of it is refused and nothing is done about that.
-enum class ReserveLeft : std::uint8_t { kEnough, kLittle, kLessThanQuarter };
+// the one that has least. Who may take of it is not refused as long as there is half.
+enum class ReserveLeft : std::uint8_t { kHalf, kLessThanHalf, kLessThanQuarter };
 ReserveLeft reserve_left(pid_t pid, const std::string& root = "");
 
 }  // namespace memlease::wire

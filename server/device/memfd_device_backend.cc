@@ -258,7 +258,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment
 
 std::unique_ptr<SharedMemory> MemfdDeviceBackend::create_from_reserve(std::uint64_t size_bytes) {
   auto made =
-      make("memlease-segment", size_bytes, 0, Mapping::kNone, wire::ReserveKept::kHalf);
+      make("memlease-segment", size_bytes, 0, Mapping::kNone, wire::ReserveKept::kThreeEighths);
   return made.ok() ? *std::move(made) : nullptr;
 }
 
@@ -269,7 +269,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
 
 std::unique_ptr<SharedMemory> MemfdDeviceBackend::create_pages_from_reserve(
     std::uint64_t size_bytes, bool daemon_writes) {
-  auto made = make_pages(size_bytes, daemon_writes, wire::ReserveKept::kHalf);
+  auto made = make_pages(size_bytes, daemon_writes, wire::ReserveKept::kThreeEighths);
   return made.ok() ? *std::move(made) : nullptr;
 }
 

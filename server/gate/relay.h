@@ -57,8 +57,13 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  FrameMeter::Load load(FrameMeter::Clock::time_point now) const { return meter_.load(now); }
-  bool has_calls() const { return meter_.open_streams() != 0; }
+  // An answer that waits here for the client counts as one more call, also if it was the last
+  // one's.
+  FrameMeter::Load load(FrameMeter::Clock::time_point now) const {
+    FrameMeter::Load load = meter_.load(now);
+    if (!replies_.is_empty()) ++load.calls;
+    return load;
+  }
 
   // Passes on the last words of a server that has ended, as far as the client takes them at once.
   // For when the loop does not run any more; ended() is not called. Errors are of no interest.

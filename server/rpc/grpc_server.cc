@@ -149,14 +149,15 @@ std::unordered_map<const Account*, std::size_t> GrpcServer::kept_bytes(
 }
 
 bool GrpcServer::cut_largest() {
-  const auto kept = kept_bytes(FrameMeter::Clock::now());
+  const auto now = FrameMeter::Clock::now();
+  const auto kept = kept_bytes(now);
   if (sum_of(kept) < kWorthCutting) return false;
   const Account& largest =
       *std::ranges::max_element(kept, {}, [](const auto& one) { return one.second; })->first;
   std::vector<ConnectionId> cut;
   for (const auto& [id, connection] : connections_) {
     const bool is_its = &users_.at(connection.uid).account == &largest;
-    if (is_its && connection.relay && connection.relay->has_calls()) cut.push_back(id);
+    if (is_its && connection.relay && connection.relay->load(now).calls != 0) cut.push_back(id);
   }
   kept_out_[largest.uid()] = EventLoop::Clock::now() + limits_.kept_out;
   for (const ConnectionId id : cut) on_relay_end(id, Excess::kMemory);

@@ -101,7 +101,7 @@ def test_who_has_little_is_not_refused_in_a_full_group(start_daemon, tmp_path):
         here.create("small", shape=MIB, dtype="u1", slots=1).put(b"\1" * MIB)
         with pytest.raises(memlease.OutOfMemory, match=f"{17 * MIB} bytes, but for 0 "):
             here.create("large", shape=17 * MIB, dtype="u1", slots=1)
-        (group / "memory.current").write_text(f"{(1024 - 127) * MIB}\n")
+        (group / "memory.current").write_text(f"{(1024 - 95) * MIB}\n")
         with pytest.raises(memlease.OutOfMemory, match="no host memory"):
             here.create("beside", shape=1000, dtype="u1", mode=0o640)
 
@@ -160,7 +160,7 @@ def test_where_memory_is_short_who_has_most_calls_is_cut_and_others_wait(start_d
     enough = Event()
     with ThreadPoolExecutor(1) as other:
         creations = other.submit(create_until, enough, daemon.directory)
-        usage(1024 - 130)
+        usage(1024 - 127)
         for connection in hung:
             while connection.recv(65536):
                 pass

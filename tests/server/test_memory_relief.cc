@@ -16,24 +16,24 @@ using wire::ReserveLeft;
 class MemoryReliefTest : public ::testing::Test {
  protected:
   // "g": heap given back, "c": somebody cut.
-  std::string done_until_it_ends(ReserveLeft left = ReserveLeft::kLittle) {
+  std::string done_until_it_ends(ReserveLeft left = ReserveLeft::kLessThanHalf) {
     done_.clear();
     relief_.look(left);
-    if (left == ReserveLeft::kEnough) return done_;
+    if (left == ReserveLeft::kHalf) return done_;
     std::thread call([&] {
       relief_.await(steady_clock::now() + std::chrono::seconds(20));
       loop_->post([&] { loop_->stop(); });
     });
     loop_->run();
     call.join();
-    EXPECT_FALSE(relief_.may_help(ReserveLeft::kEnough)) << "it is over";
+    EXPECT_FALSE(relief_.may_help(ReserveLeft::kHalf)) << "it is over";
     return done_;
   }
 
   const std::unique_ptr<EventLoop> loop_ = *EventLoop::create();
   std::string done_;
   // What is left after so much has been done.
-  std::function<ReserveLeft()> left_ = [] { return ReserveLeft::kEnough; };
+  std::function<ReserveLeft()> left_ = [] { return ReserveLeft::kHalf; };
   bool has_calls_ = true;
   MemoryRelief relief_{*loop_,
                        {.left = [this] { return left_(); },
@@ -46,7 +46,7 @@ class MemoryReliefTest : public ::testing::Test {
 };
 
 TEST_F(MemoryReliefTest, NothingIsDoneWhileThereIsEnough) {
-  EXPECT_EQ(done_until_it_ends(ReserveLeft::kEnough), "");
+  EXPECT_EQ(done_until_it_ends(ReserveLeft::kHalf), "");
 }
 
 TEST_F(MemoryReliefTest, NobodyIsCutForWhatTheHeapHasFree) {
@@ -55,10 +55,10 @@ TEST_F(MemoryReliefTest, NobodyIsCutForWhatTheHeapHasFree) {
 }
 
 TEST_F(MemoryReliefTest, WhatACutBringsIsAwaitedBeforeTheNext) {
-  left_ = [&] { return done_.size() < 4 ? ReserveLeft::kLittle : ReserveLeft::kEnough; };
+  left_ = [&] { return done_.size() < 4 ? ReserveLeft::kLessThanHalf : ReserveLeft::kHalf; };
   EXPECT_EQ(done_until_it_ends(), "gcgg");
   const auto cuts = [&] { return std::count(done_.begin(), done_.end(), 'c'); };
-  left_ = [&] { return cuts() < 2 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kEnough; };
+  left_ = [&] { return cuts() < 2 ? ReserveLeft::kLessThanQuarter : ReserveLeft::kHalf; };
   EXPECT_EQ(done_until_it_ends(), "gc" + std::string(11, 'g') + "cg") << "and then the next is cut";
 }
 
@@ -72,17 +72,17 @@ TEST_F(MemoryReliefTest, WhatWasInVainIsNotTriedAgainAtOnce) {
 }
 
 TEST_F(MemoryReliefTest, NobodyWaitsForADaemonThatEnds) {
-  relief_.look(ReserveLeft::kLittle);
-  EXPECT_TRUE(relief_.may_help(ReserveLeft::kEnough));
+  relief_.look(ReserveLeft::kLessThanHalf);
+  EXPECT_TRUE(relief_.may_help(ReserveLeft::kHalf));
   std::thread call([&] { relief_.await(steady_clock::time_point::max()); });
   relief_.end();
   call.join();
 }
 
 TEST_F(MemoryReliefTest, AWaitHasItsEnd) {
-  relief_.look(ReserveLeft::kLittle);
+  relief_.look(ReserveLeft::kLessThanHalf);
   relief_.await(steady_clock::now());
-  EXPECT_TRUE(relief_.may_help(ReserveLeft::kEnough));
+  EXPECT_TRUE(relief_.may_help(ReserveLeft::kHalf));
 }
 
 }  // namespace

@@ -132,13 +132,13 @@ TEST_F(MemoryCeilingTest, OfTheReserveIsLeftWhatCachesDoNotNeed) {
     return reserve_left(7, root.path());
   };
   write("sys/fs/cgroup/outer/group/memory.stat", "inactive_file 0");
-  EXPECT_EQ(left(1024 - 128 - 8), ReserveLeft::kEnough);
-  EXPECT_EQ(left(1024 - 128 - 7), ReserveLeft::kLittle);
-  EXPECT_EQ(left(950), ReserveLeft::kLittle);
+  EXPECT_EQ(left(1024 - 128), ReserveLeft::kHalf);
+  EXPECT_EQ(left(1024 - 127), ReserveLeft::kLessThanHalf);
+  EXPECT_EQ(left(950), ReserveLeft::kLessThanHalf);
   EXPECT_EQ(left(970), ReserveLeft::kLessThanQuarter);
   write("sys/fs/cgroup/outer/group/memory.stat", fmt::format("inactive_file {}", 20 * kMiB));
-  EXPECT_EQ(left(970), ReserveLeft::kLittle);
-  EXPECT_EQ(left(905), ReserveLeft::kEnough);
+  EXPECT_EQ(left(970), ReserveLeft::kLessThanHalf);
+  EXPECT_EQ(left(910), ReserveLeft::kHalf);
   write_group("outer", 4096, 4090);
   EXPECT_EQ(left(10), ReserveLeft::kLessThanQuarter) << "a group is in others";
 }
@@ -157,15 +157,15 @@ TEST_F(MemoryCeilingTest, SharedMemoryThatIsNotThereIsNotFree) {
   EXPECT_EQ(beside(900 * kMiB), 0U);
 }
 
-TEST_F(MemoryCeilingTest, HalfOfTheReserveIsForWhoHasLittle) {
+TEST_F(MemoryCeilingTest, FiveEighthsOfTheReserveAreForWhoHasLittle) {
   write("proc/7/cgroup", "0::/group");
   const auto room_beside = [&](std::uint64_t used_mib) {
     write_group("group", 1024, used_mib);
-    return memory_room(7, UINT64_MAX, 0, ReserveKept::kHalf, root.path()).bytes;
+    return memory_room(7, UINT64_MAX, 0, ReserveKept::kThreeEighths, root.path()).bytes;
   };
-  EXPECT_EQ(room_beside(1024 - 256), 128 * kMiB);
+  EXPECT_EQ(room_beside(1024 - 256), 160 * kMiB);
   EXPECT_EQ(room().bytes, 0U);
-  EXPECT_EQ(room_beside(1024 - 128), 0U);
+  EXPECT_EQ(room_beside(1024 - 96), 0U);
 }
 
 TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAQuarter) {

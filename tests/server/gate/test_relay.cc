@@ -212,6 +212,18 @@ TEST_F(RelayTest, GivesGrpcNothingOfWhatIsNotHttp2) {
   EXPECT_EQ(read(grpc_.ours), "");
 }
 
+TEST_F(RelayTest, AnAnswerThatWaitsForTheClientCountsAsACall) {
+  start();
+  const auto calls = [&] { return relay_->load(FrameMeter::Clock::now()).calls; };
+  send_all(client_.ours, kHello + call(1));
+  read_all(grpc_.ours);
+  EXPECT_EQ(calls(), 1U);
+  send_all(grpc_.ours, http2_frame(Http2::kData, Http2::kEndStream, 1, std::string(1 << 20, 'r')));
+  EXPECT_EQ(calls(), 1U);
+  read_all(client_.ours);
+  EXPECT_EQ(calls(), 0U);
+}
+
 TEST_F(RelayTest, CutsAClientThatDoesNotRead) {
   start({.unread = milliseconds(1)});
   send_all(client_.ours, kHello + call(1));
