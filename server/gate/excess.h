@@ -21,7 +21,7 @@ enum class Excess : std::size_t {
   kWindowUpdates,
   kOtherFrames,
   kUnreadReplies,  // nothing was read for too long
-  kMemory,         // of the daemon's, which is nearly used up: it had most calls under way
+  kMemory,         // of the daemon's, which is nearly used up: its user's calls kept most of it
 };
 
 inline constexpr std::array<std::string_view, 13> kExcessNames{

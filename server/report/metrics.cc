@@ -200,7 +200,7 @@ void add_errors(Exposition& out, const CallErrors& errors) {
 void add_cuts(Exposition& out, const GateCuts& cuts) {
   out.metric("memlease_gate_cuts_total", Type::kCounter,
              "Connections of other users that have been cut, as they sent too much of HTTP/2, or "
-             "had most calls under way where memory was short.");
+             "their calls kept most of the memory where that was short.");
   for (std::size_t i = 0; i < kExcessNames.size(); ++i) {
     out.sample({{"limit", kExcessNames.at(i)}}, cuts.of(static_cast<Excess>(i)));
   }

@@ -30,8 +30,8 @@ std::string_view hint_about(Excess excess) {
       return "See what this process is; many honest ones of its user may need more "
              "quota_request_bytes.";
     case Excess::kMemory:
-      return "Its user had the most calls under way when memory ran out: see what this process is; "
-             "many honest ones need a higher limit of the daemon's memory (MemoryMax=).";
+      return "Its user's calls kept most of the daemon's memory as that ran out: see what this "
+             "process is; many honest ones need a higher limit (MemoryMax=).";
     default:
       return "No client of memlease does that: see what this process is.";
   }
@@ -224,7 +224,7 @@ absl::Status GrpcServer::may_connect(uid_t uid, const Account& account) {
   if (kept_out_.contains(account.uid())) {
     return wire::make_error(
         wire::ErrorCode::kOutOfMemory,
-        fmt::format("memory ran out a moment ago, and uid {} had the most calls under way",
+        fmt::format("memory ran out a moment ago, and the calls of uid {} kept most of it",
                     account.uid()),
         "Make fewer calls at once, and read the answers.");
   }
