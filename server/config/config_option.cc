@@ -87,7 +87,7 @@ constexpr Option kOptions[] = {
      "2GiB", 0, kAnyBytes, {}, kMemberOf<&Config::quota_page_bytes>, kReloaded,
      "Most bytes of boards and rows per user, what the daemon keeps beside arrays. 0 = no limit."},
     {"quota_file_numbers", "MEMLEASE_QUOTA_FILE_NUMBERS", OptionKind::kCount,
-     "67108864", 0, kAnyCount, {}, kMemberOf<&Config::quota_file_numbers>, kReloaded,
+     "16777216", 0, kAnyCount, {}, kMemberOf<&Config::quota_file_numbers>, kReloaded,
      "Most numbers of shared files that a user's connected processes know, each from when it first "
      "uses the file until it ends. 0 = no limit."},
     {"quota_waiting_calls", "MEMLEASE_QUOTA_WAITING_CALLS", OptionKind::kCount,

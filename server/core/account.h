@@ -156,11 +156,19 @@ class Account {
     return used_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }
   Usage usage() const;
+  // What the daemon's heap has for it, beside calls and attributes; estimated, and rather too much.
+  std::uint64_t heap_bytes() const;
   // Whether it has so little memory, with so much more, that what is kept free for such as it may
   // be its.
   bool has_little(std::uint64_t more_bytes) const {
-    return used(Resource::kSegmentBytes) + used(Resource::kPageBytes) + more_bytes <= kLittleBytes;
+    return used(Resource::kSegmentBytes) + used(Resource::kPageBytes) + heap_bytes() + more_bytes <=
+           kLittleBytes;
   }
+  // Heap that it has, and that nobody has looked for; 0: none worth a look. What comes and goes is
+  // not looked for each time. The core's alone.
+  std::uint64_t heap_to_look_for();
+  // There was room for so much of it.
+  void note_looked_for(std::uint64_t bytes) { looked_for_bytes_ += bytes; }
 
  private:
   friend class Charge;
@@ -173,6 +181,7 @@ class Account {
   const uid_t uid_;
   const AccountLimits& limits_;
   std::array<std::atomic<std::uint64_t>, kResources> used_{};
+  std::uint64_t looked_for_bytes_ = 0;
 };
 
 }  // namespace memlease::server

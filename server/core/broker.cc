@@ -57,6 +57,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       name_board_(files_, dependencies_.pages) {
   quota_.set_supply(limits.supply);
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
+  files_.count_segments(devices_.at(dependencies_.host.device()).quota);
 }
 
 void Broker::set_limits(const Limits& limits, const DeviceLimits& gpu_limits) {
@@ -77,6 +78,7 @@ void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
 
 absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   if (auto status = may_begin_new(); !status.ok()) return status;
+  if (auto status = may_grow(peer.uid); !status.ok()) return status;
   auto of_sessions = quota_.charge(peer.uid, Resource::kSessions, 1);
   if (!of_sessions.ok()) return of_sessions.status();
   auto descriptors = quota_.charge(peer.uid, Resource::kDescriptors, kSessionDescriptors);
@@ -109,6 +111,9 @@ SessionId Broker::next_session() {
 absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file, bool writable) {
   const Session* session = sessions_.find(id);
   assert(session != nullptr);
+  if (!files_.knows(id, file)) {
+    if (auto status = may_grow(session->peer.uid); !status.ok()) return status;
+  }
   return files_.grant(file, session->peer, id, writable);
 }
 
@@ -161,9 +166,22 @@ absl::Status Broker::may_begin_new() const {
   return dependencies_.has_memory() ? absl::OkStatus() : out_of_own_memory();
 }
 
+// Who has little is let in: what is kept free is for such as he.
+absl::Status Broker::may_grow(uid_t uid) {
+  Account& account = quota_.account(uid);
+  const std::uint64_t bytes = account.heap_to_look_for();
+  if (bytes == 0) return absl::OkStatus();
+  if (!files_.has_little(uid, 0)) {
+    if (auto status = dependencies_.pages.has_room(bytes); !status.ok()) return status;
+  }
+  account.note_looked_for(bytes);
+  return absl::OkStatus();
+}
+
 // An opened array's files are told of.
-absl::Status Broker::may_open(const Session& session) const {
+absl::Status Broker::may_open(const Session& session) {
   if (auto status = may_begin_new(); !status.ok()) return status;
+  if (auto status = may_grow(session.peer.uid); !status.ok()) return status;
   return files_.may_pin(session.peer.uid);
 }
 

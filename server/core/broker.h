@@ -209,7 +209,9 @@ class Broker {
  private:
   friend class Auditor;  // server/core/audit.h
   absl::Status may_begin_new() const;
-  absl::Status may_open(const Session& session) const;
+  // Whether there is room for what the daemon's heap has of this uid's, and will have.
+  absl::Status may_grow(uid_t uid);
+  absl::Status may_open(const Session& session);
   // One array more that it has open; `array`: one that it may have open already.
   absl::Status may_join(const Session& session, const Array* array) const;
   wire::SessionId next_session();

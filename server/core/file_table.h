@@ -65,10 +65,14 @@ class FileTable {
   absl::StatusOr<Charge> charge(uid_t payer) {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
-  // As Account::has_little().
+  // As Account::has_little(), with the host's segments.
   bool has_little(uid_t payer, std::uint64_t more_bytes) {
-    return quota_.account(payer).has_little(more_bytes);
+    const std::uint64_t segments =
+        of_host_ == nullptr ? 0 : of_host_->account(payer).used(Resource::kSegmentBytes);
+    return quota_.account(payer).has_little(segments + more_bytes);
   }
+  // The book that has these; it outlives this.
+  void count_segments(Quota& of_host) { of_host_ = &of_host; }
   absl::StatusOr<wire::FileId> add_charged(File&& file, uid_t payer, Charge descriptor,
                                            Charge pages = {});
   // Nobody may use it any more: it is disposed of, revoked, with the exceptions that follow. What
@@ -146,6 +150,7 @@ class FileTable {
   void remove(wire::FileId id, Charge bytes, Going* going);
 
   Quota& quota_;
+  Quota* of_host_ = nullptr;
   const Disposal dispose_;
   const std::uint32_t numbers_;
   std::uint32_t last_id_ = 0;

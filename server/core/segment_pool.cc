@@ -92,7 +92,7 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
   const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
   auto descriptor = charge_descriptor(domain.uid);
   if (!descriptor.ok()) return descriptor.status();
-  const bool has_little = quota_.account(domain.uid).has_little(needed);
+  const bool has_little = files_.has_little(domain.uid, needed);
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
   auto bytes = charge_bytes(domain.uid, wanted);

@@ -205,5 +205,83 @@ TEST(BrokerAccount, NumbersOfSessionsAreUsedAgainWhenAllHaveBeen) {
   EXPECT_EQ(world.broker.sessions().size(), 1U);
 }
 
+// Arrays that fit in a segment that is there take the daemon's heap, and nothing else of memory.
+class BrokerHeap : public ::testing::Test {
+ protected:
+  BrokerHeap() {
+    auto large = spec_of("large");
+    large.shape = {17 << 20};  // no more one of those who have little
+    world.create(session, large);
+  }
+  absl::Status create(Session& of, const std::string& name) {
+    return world.try_create(of, spec_of(name)).status();
+  }
+  // How many more he may have, up to `most`.
+  int create_until_refused(Session& of, int most) {
+    for (int count = 0; count < most; ++count) {
+      const auto status = create(of, "small/" + std::to_string(next_++));
+      if (status.ok()) continue;
+      EXPECT_EQ(code_of(status), ErrorCode::kOutOfMemory) << status;
+      return count;
+    }
+    return most;
+  }
+
+  BrokerWorld world;
+  Session& session = world.connect(kUid);
+  int next_ = 0;
+};
+
+TEST_F(BrokerHeap, GrowsOnlyWhereThereIsRoom) {
+  EXPECT_EQ(create_until_refused(session, 1000), 1000);
+  world.memory.set_room(0);
+  EXPECT_LT(create_until_refused(session, 1000), 300);
+  world.memory.set_room(UINT64_MAX);
+  EXPECT_EQ(create_until_refused(session, 1000), 1000);
+}
+
+TEST_F(BrokerHeap, OfThoseWhoHaveLittleGrowsFromWhatIsKeptForThem) {
+  Session& other = world.connect(kUid + 1);
+  world.memory.set_room(0);
+  EXPECT_EQ(create_until_refused(other, 1000), 1000);
+}
+
+TEST_F(BrokerHeap, WhatComesAndGoesIsNotRefused) {
+  ASSERT_EQ(create_until_refused(session, 1000), 1000);
+  world.memory.set_room(0);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 1000; ++i) {
+      const std::string name = "small/" + std::to_string(i);
+      const auto id = world.broker.catalog().find(name)->id;
+      ASSERT_TRUE(world.broker.withdraw(session.peer, name).ok());
+      ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
+    }
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(create(session, "small/" + std::to_string(i)).ok());
+  }
+}
+
+// Else he would grow at first, and fill the memory when he has shrunk.
+TEST_F(BrokerHeap, WhatHasGoneLongAgoIsLookedForAgain) {
+  ASSERT_EQ(create_until_refused(session, 5000), 5000);
+  for (int i = 0; i < 5000; ++i) {
+    const std::string name = "small/" + std::to_string(i);
+    const auto id = world.broker.catalog().find(name)->id;
+    ASSERT_TRUE(world.broker.withdraw(session.peer, name).ok());
+    ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
+  }
+  world.memory.set_room(0);
+  EXPECT_LT(create_until_refused(session, 5000), 2500);
+}
+
+TEST_F(BrokerHeap, FilesThatASessionDoesNotKnowCountToo) {
+  const auto id = world.create(session, spec_of("a", 0644));
+  const auto file = world.broker.catalog().find(id)->slots[0].file;
+  world.memory.set_room(0);
+  create_until_refused(session, 1000);
+  EXPECT_TRUE(world.broker.fetch_file(session.id, file, false).ok()) << "that it knows";
+  Session& next = *world.broker.sessions().find(session.id);
+  EXPECT_EQ(code_of(world.broker.open(next, "a").status()), ErrorCode::kOutOfMemory);
+}
+
 }  // namespace
 }  // namespace memlease::server

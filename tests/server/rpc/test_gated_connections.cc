@@ -203,9 +203,9 @@ TEST_F(GrpcServerTest, ForWantOfMemoryNobodyIsCutWhereThatBringsLittle) {
 
 // What waits for an event has no answer yet that would take memory.
 TEST_F(GrpcServerTest, ForWantOfMemoryFewAnswersThatNobodyTakesWeighMoreThanManyWaits) {
-  start();
   auto waiting = quota_.charge(kOtherUid, server::Resource::kWaitingCalls, 200);
   ASSERT_TRUE(waiting.ok());
+  start();
   std::vector<wire::UniqueFd> waits;
   for (int i = 0; i < 4; ++i) waits.push_back(hang(kOtherUid, 50, path_));
   const wire::UniqueFd hung = hang(kOtherUid + 1, 22, path_);
