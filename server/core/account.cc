@@ -108,16 +108,15 @@ Usage Account::usage() const {
 
 std::uint64_t Account::heap_bytes() const {
   return (used(Resource::kArrays) * 1200) + (used(Resource::kOpenArrays) * 48) +
-         (used(Resource::kFileNumbers) * 16) + (used(Resource::kSessions) * 3072) +
-         (used(Resource::kConnections) * (std::uint64_t{30} << 10));
+         (used(Resource::kFileNumbers) * 16);
 }
 
 std::uint64_t Account::heap_to_look_for() {
-  constexpr std::uint64_t kWorthALook = std::uint64_t{256} << 10;
+  constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
   constexpr std::uint64_t kComesAndGoes = std::uint64_t{2} << 20;
   const std::uint64_t heap = heap_bytes();
-  looked_for_bytes_ = std::min(looked_for_bytes_, heap + kComesAndGoes);
-  return heap < looked_for_bytes_ + kWorthALook ? 0 : heap + kWorthALook - looked_for_bytes_;
+  looked_for_bytes_ = std::max(kHeapOfAnybody, std::min(looked_for_bytes_, heap + kComesAndGoes));
+  return heap <= looked_for_bytes_ ? 0 : heap + kStep - looked_for_bytes_;
 }
 
 bool Account::take(Resource what, std::uint64_t amount) {

@@ -156,7 +156,8 @@ class Account {
     return used_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }
   Usage usage() const;
-  // What the daemon's heap has for it, beside calls and attributes; estimated, and rather too much.
+  // What the daemon's heap has for its arrays, and for who has them open; estimated, and rather too
+  // much.
   std::uint64_t heap_bytes() const;
   // Whether it has so little memory, with so much more, that what is kept free for such as it may
   // be its.
@@ -164,8 +165,10 @@ class Account {
     return used(Resource::kSegmentBytes) + used(Resource::kPageBytes) + heap_bytes() + more_bytes <=
            kLittleBytes;
   }
-  // Heap that it has, and that nobody has looked for; 0: none worth a look. What comes and goes is
-  // not looked for each time. The core's alone.
+  // Heap that it has, and that nobody has looked for; 0: none worth a look. Nobody looks for the
+  // first of it, so that arrays can be read where memory is full, nor again for what comes and
+  // goes. The core's alone.
+  static constexpr std::uint64_t kHeapOfAnybody = std::uint64_t{8} << 20;
   std::uint64_t heap_to_look_for();
   // There was room for so much of it.
   void note_looked_for(std::uint64_t bytes) { looked_for_bytes_ += bytes; }

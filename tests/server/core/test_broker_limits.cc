@@ -208,79 +208,94 @@ TEST(BrokerAccount, NumbersOfSessionsAreUsedAgainWhenAllHaveBeen) {
 // Arrays that fit in a segment that is there take the daemon's heap, and nothing else of memory.
 class BrokerHeap : public ::testing::Test {
  protected:
+  // No more one of those who have little, with so many arrays less than he may have anyway.
   BrokerHeap() {
     auto large = spec_of("large");
-    large.shape = {17 << 20};  // no more one of those who have little
+    large.shape = {17 << 20};
     world.create(session, large);
+    have(7000 - 100);
   }
-  absl::Status create(Session& of, const std::string& name) {
-    return world.try_create(of, spec_of(name)).status();
+  void have(std::uint64_t arrays) {
+    others_.give_back(others_had_);
+    others_had_ = arrays;
+    others_.add_anyway(arrays);
+  }
+  bool may_create(Session& of) {
+    const std::string name = "small/" + std::to_string(next_++);
+    const auto status = world.try_create(of, spec_of(name)).status();
+    EXPECT_TRUE(status.ok() || code_of(status) == ErrorCode::kOutOfMemory) << status;
+    return status.ok();
   }
   // How many more he may have, up to `most`.
-  int create_until_refused(Session& of, int most) {
-    for (int count = 0; count < most; ++count) {
-      const auto status = create(of, "small/" + std::to_string(next_++));
-      if (status.ok()) continue;
-      EXPECT_EQ(code_of(status), ErrorCode::kOutOfMemory) << status;
-      return count;
-    }
-    return most;
+  int create_until_refused(int most) {
+    int count = 0;
+    while (count < most && may_create(session)) ++count;
+    return count;
   }
 
   BrokerWorld world;
   Session& session = world.connect(kUid);
+
+ private:
   int next_ = 0;
+  std::uint64_t others_had_ = 0;
+  Charge others_ = world.broker.account(kUid).empty_charge(Resource::kArrays);
 };
 
-TEST_F(BrokerHeap, GrowsOnlyWhereThereIsRoom) {
-  EXPECT_EQ(create_until_refused(session, 1000), 1000);
+TEST_F(BrokerHeap, GrowsOnlyWhereThereIsRoomBeyondWhatAnybodyMayHave) {
   world.memory.set_room(0);
-  EXPECT_LT(create_until_refused(session, 1000), 300);
+  const int more = create_until_refused(1000);
+  EXPECT_GT(more, 50);
+  EXPECT_LT(more, 150);
   world.memory.set_room(UINT64_MAX);
-  EXPECT_EQ(create_until_refused(session, 1000), 1000);
+  EXPECT_EQ(create_until_refused(400), 400);
+  world.memory.set_room(0);
+  EXPECT_LT(create_until_refused(1000), 300) << "some are looked for at once";
 }
 
 TEST_F(BrokerHeap, OfThoseWhoHaveLittleGrowsFromWhatIsKeptForThem) {
-  Session& other = world.connect(kUid + 1);
   world.memory.set_room(0);
-  EXPECT_EQ(create_until_refused(other, 1000), 1000);
+  Session& other = world.connect(kUid + 1);
+  const auto held = world.broker.account(kUid + 1).charge(Resource::kArrays, 7100);
+  EXPECT_TRUE(may_create(other));
+  const auto more = world.broker.account(kUid + 1).charge(Resource::kArrays, 7000);
+  EXPECT_FALSE(may_create(other)) << "16 MiB are not little";
 }
 
-TEST_F(BrokerHeap, WhatComesAndGoesIsNotRefused) {
-  ASSERT_EQ(create_until_refused(session, 1000), 1000);
+TEST_F(BrokerHeap, WhatComesAndGoesIsNotLookedForAgain) {
+  have(20'000);
+  ASSERT_TRUE(may_create(session));
   world.memory.set_room(0);
-  for (int round = 0; round < 5; ++round) {
-    for (int i = 0; i < 1000; ++i) {
-      const std::string name = "small/" + std::to_string(i);
-      const auto id = world.broker.catalog().find(name)->id;
-      ASSERT_TRUE(world.broker.withdraw(session.peer, name).ok());
-      ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
-    }
-    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(create(session, "small/" + std::to_string(i)).ok());
-  }
+  have(20'000 - 1'500);
+  ASSERT_TRUE(may_create(session));
+  have(20'000);
+  EXPECT_TRUE(may_create(session));
 }
 
 // Else he would grow at first, and fill the memory when he has shrunk.
 TEST_F(BrokerHeap, WhatHasGoneLongAgoIsLookedForAgain) {
-  ASSERT_EQ(create_until_refused(session, 5000), 5000);
-  for (int i = 0; i < 5000; ++i) {
-    const std::string name = "small/" + std::to_string(i);
-    const auto id = world.broker.catalog().find(name)->id;
-    ASSERT_TRUE(world.broker.withdraw(session.peer, name).ok());
-    ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
-  }
+  have(20'000);
+  ASSERT_TRUE(may_create(session));
   world.memory.set_room(0);
-  EXPECT_LT(create_until_refused(session, 5000), 2500);
+  have(10'000);
+  ASSERT_TRUE(may_create(session));
+  have(20'000);
+  EXPECT_FALSE(may_create(session));
 }
 
-TEST_F(BrokerHeap, FilesThatASessionDoesNotKnowCountToo) {
+// Who has the array open goes on, also with files of it that it comes to know.
+TEST_F(BrokerHeap, OpensAndNumbersOfFilesCountToo) {
   const auto id = world.create(session, spec_of("a", 0644));
   const auto file = world.broker.catalog().find(id)->slots[0].file;
   world.memory.set_room(0);
-  create_until_refused(session, 1000);
+  have(20'000);
   EXPECT_TRUE(world.broker.fetch_file(session.id, file, false).ok()) << "that it knows";
-  Session& next = *world.broker.sessions().find(session.id);
-  EXPECT_EQ(code_of(world.broker.open(next, "a").status()), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(code_of(world.broker.open(session, "a").status()), ErrorCode::kOutOfMemory);
+  have(0);
+  EXPECT_TRUE(world.broker.open(session, "a").ok());
+  auto numbers = world.broker.account(kUid).charge(Resource::kFileNumbers, 600'000);
+  ASSERT_TRUE(numbers.ok());
+  EXPECT_EQ(code_of(world.broker.open(session, "a").status()), ErrorCode::kOutOfMemory);
 }
 
 }  // namespace
