@@ -78,9 +78,12 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
       clock_(std::make_unique<SystemClock>()),
-      host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
-                                                         : MemfdDeviceBackend::HugePages::kNever,
-                   memory_room),
+      host_memory_(
+          config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
+                                                : MemfdDeviceBackend::HugePages::kNever,
+          [this](std::uint64_t wanted_bytes, std::uint64_t held_bytes, wire::ReserveKept kept) {
+            return memory_room(wanted_bytes, {held_bytes, heap_bytes_}, kept);
+          }),
       config_(config),
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),
@@ -186,6 +189,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     const LateWakes wakes(crowded);
     const wire::MutexLock lock(mutex_);
     fn(broker_);
+    heap_bytes_ = broker_.quota().heap_bytes();
     discards.swap(discards_);
     look_at_mechanisms();
     events = unannounced(broker_.history(), announced_);

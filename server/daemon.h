@@ -155,6 +155,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;
+  std::atomic<std::uint64_t> heap_bytes_{0};  // Quota::heap_bytes(), for those without the mutex
   MemfdDeviceBackend host_memory_;
   Gpus gpus_;
 

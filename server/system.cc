@@ -60,14 +60,14 @@ std::uint64_t descriptor_limit() {
   return limit.rlim_cur;
 }
 
-wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes, const wire::PromisedBytes& promised,
                               wire::ReserveKept kept) {
-  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, held_bytes, kept);
+  const wire::MemoryBound room = wire::memory_room(::getpid(), wanted_bytes, promised, kept);
   if (room.bytes >= wanted_bytes) return room;
   static std::atomic<std::chrono::steady_clock::time_point> last{};
   if (!is_due(last, std::chrono::seconds(1))) return room;
   give_back_heap();
-  return wire::memory_room(::getpid(), wanted_bytes, held_bytes, kept);
+  return wire::memory_room(::getpid(), wanted_bytes, promised, kept);
 }
 
 wire::ReserveLeft reserve_left(std::chrono::milliseconds ago) {

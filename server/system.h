@@ -22,10 +22,10 @@ class SystemClock final : public Clock {
 void fill_random(std::span<std::uint8_t> bytes);
 wire::Incarnation new_incarnation();
 
-// How much memory the daemon may take beside the shared memory that it holds, as far as it takes to
+// How much memory the daemon may take beside what it has promised, as far as it takes to
 // say whether it is so much. Where that is too little, what the heap has free goes back to the
 // system first, once a second.
-wire::MemoryBound memory_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
+wire::MemoryBound memory_room(std::uint64_t wanted_bytes, const wire::PromisedBytes& promised,
                               wire::ReserveKept kept);
 // Of the daemon's control groups, as it was so long ago at most: a look takes a tenth of a
 // millisecond.

@@ -147,7 +147,7 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
   return ceiling;
 }
 
-MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t shared_bytes,
+MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const PromisedBytes& promised,
                         ReserveKept kept, const std::string& root) {
   MemoryBound room = machine_room(root);
   visit_limited(pid, root, [&](const Limited& group) {
@@ -155,11 +155,13 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, std::uint64_t sha
         kept == ReserveKept::kAll ? group.reserve_bytes : group.reserve_bytes / 8 * 3;
     const std::uint64_t most = group.limit.bytes - reserve;
     const std::uint64_t usage = group.usage_bytes;
-    if (without(most, usage + shared_bytes) >= std::min(room.bytes, wanted_bytes)) return;
+    const std::uint64_t most_used = usage + promised.shared + promised.heap;
+    if (without(most, most_used) >= std::min(room.bytes, wanted_bytes)) return;
     const GroupParts parts = parts_of(group);
     const std::uint64_t used = without(usage, parts.spare);
-    const std::uint64_t other = without(used, parts.shared.value_or(shared_bytes));
-    const std::uint64_t left = without(most, std::max(used, other + shared_bytes));
+    const std::uint64_t other = without(used, parts.shared.value_or(promised.shared));
+    const std::uint64_t to_be = std::max(other, promised.heap) + promised.shared;
+    const std::uint64_t left = without(most, std::max(used, to_be));
     if (left < room.bytes) room = {left, group.limit.what};
   });
   return room;

@@ -23,13 +23,18 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root = "");
 // Of a reserve, five eighths may be taken by whoever has little so far.
 enum class ReserveKept : std::uint8_t { kAll, kThreeEighths };
 
+// Memory that is promised, also where it is not there just now.
+struct PromisedBytes {
+  std::uint64_t shared = 0;
+  std::uint64_t heap = 0;
+};
+
 // What may be taken until the machine, or the first of these groups, has nothing but its reserve of
 // 256 MiB, of a small group a quarter. What the kernel takes from a cache of files before it kills
-// anybody, or slows it down, is counted as free. Of shared memory the groups have `shared_bytes` at
-// least, also where it is not there just now. Looks no closer than it takes to see whether there is
-// as much as is wanted.
+// anybody, or slows it down, is counted as free. What is promised counts as taken. Looks no closer
+// than it takes to see whether there is as much as is wanted.
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes = UINT64_MAX,
-                        std::uint64_t shared_bytes = 0, ReserveKept kept = ReserveKept::kAll,
+                        const PromisedBytes& promised = {}, ReserveKept kept = ReserveKept::kAll,
                         const std::string& root = "");
 
 // How much of their reserves these groups have left, with what may be taken from caches: that of

@@ -107,7 +107,7 @@ Usage Account::usage() const {
 }
 
 std::uint64_t Account::heap_bytes() const {
-  return (used(Resource::kArrays) * 1200) + (used(Resource::kOpenArrays) * 48) +
+  return (used(Resource::kArrays) * 2000) + (used(Resource::kOpenArrays) * 48) +
          (used(Resource::kFileNumbers) * 16);
 }
 

@@ -22,6 +22,15 @@ std::uint64_t Quota::used(Resource what) const {
   return all;
 }
 
+std::uint64_t Quota::heap_bytes() const {
+  std::uint64_t all = 0;
+  for (const auto& [uid, of_uid] : accounts_) {
+    const std::uint64_t bytes = of_uid.heap_bytes();
+    all += bytes - std::min(bytes, Account::kHeapOfAnybody);
+  }
+  return all;
+}
+
 // With what is asked for charged already. An eighth is the reserve. Of the rest a uid may have an
 // (n + 1)th of what the others leave, where n have something: half where it is alone, and something
 // however much the others have (docs/decisions/0041-one-account.md).

@@ -61,6 +61,8 @@ class Quota {
   }
   // Of all uids together.
   std::uint64_t used(Resource what) const;
+  // Likewise, beyond what anybody may have.
+  std::uint64_t heap_bytes() const;
   // By the uids of those who pay, of everybody who was ever charged.
   const Accounts& accounts() const { return accounts_; }
 

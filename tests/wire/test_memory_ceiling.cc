@@ -21,7 +21,9 @@ class MemoryCeilingTest : public ::testing::Test {
     write("sys/fs/cgroup/" + group + "/memory.current", std::to_string(usage_mib << 20));
   }
   MemoryBound ceiling() const { return memory_ceiling(7, root.path()); }
-  MemoryBound room() const { return memory_room(7, UINT64_MAX, 0, ReserveKept::kAll, root.path()); }
+  MemoryBound room() const {
+    return memory_room(7, UINT64_MAX, {}, ReserveKept::kAll, root.path());
+  }
 
   testing::TemporaryFolder root;
 };
@@ -119,8 +121,8 @@ TEST_F(MemoryCeilingTest, WhoWantsLittleIsAnsweredWithoutALookAtTheCache) {
   write("proc/7/cgroup", "0::/group");
   write_group("group", 1024, 740);
   write("sys/fs/cgroup/group/memory.stat", "inactive_file 524288000");
-  EXPECT_GE(memory_room(7, 20 * kMiB, 0, ReserveKept::kAll, root.path()).bytes, 20 * kMiB);
-  EXPECT_EQ(memory_room(7, 600 * kMiB, 0, ReserveKept::kAll, root.path()).bytes,
+  EXPECT_GE(memory_room(7, 20 * kMiB, {}, ReserveKept::kAll, root.path()).bytes, 20 * kMiB);
+  EXPECT_EQ(memory_room(7, 600 * kMiB, {}, ReserveKept::kAll, root.path()).bytes,
             (1024 - 256 - 240) * kMiB);
 }
 
@@ -148,20 +150,23 @@ TEST_F(MemoryCeilingTest, SharedMemoryThatIsNotThereIsNotFree) {
   write("proc/7/cgroup", "0::/group");
   write_group("group", 1024, 300);
   write("sys/fs/cgroup/group/memory.stat", fmt::format("anon 1\nshmem {}", 200 * kMiB));
-  const auto beside = [&](std::uint64_t shared_bytes) {
-    return memory_room(7, UINT64_MAX, shared_bytes, ReserveKept::kAll, root.path()).bytes;
+  const auto beside = [&](std::uint64_t shared_bytes, std::uint64_t heap_bytes = 0) {
+    return memory_room(7, UINT64_MAX, {shared_bytes, heap_bytes}, ReserveKept::kAll, root.path())
+        .bytes;
   };
   EXPECT_EQ(beside(200 * kMiB), (1024 - 256 - 300) * kMiB);
   EXPECT_EQ(beside(150 * kMiB), (1024 - 256 - 300) * kMiB) << "others have some, too";
   EXPECT_EQ(beside(260 * kMiB), (1024 - 256 - 360) * kMiB);
   EXPECT_EQ(beside(900 * kMiB), 0U);
+  EXPECT_EQ(beside(200 * kMiB, 90 * kMiB), (1024 - 256 - 300) * kMiB) << "100 are there";
+  EXPECT_EQ(beside(200 * kMiB, 150 * kMiB), (1024 - 256 - 350) * kMiB);
 }
 
 TEST_F(MemoryCeilingTest, FiveEighthsOfTheReserveAreForWhoHasLittle) {
   write("proc/7/cgroup", "0::/group");
   const auto room_beside = [&](std::uint64_t used_mib) {
     write_group("group", 1024, used_mib);
-    return memory_room(7, UINT64_MAX, 0, ReserveKept::kThreeEighths, root.path()).bytes;
+    return memory_room(7, UINT64_MAX, {}, ReserveKept::kThreeEighths, root.path()).bytes;
   };
   EXPECT_EQ(room_beside(1024 - 256), 160 * kMiB);
   EXPECT_EQ(room().bytes, 0U);

@@ -213,7 +213,7 @@ class BrokerHeap : public ::testing::Test {
     auto large = spec_of("large");
     large.shape = {17 << 20};
     world.create(session, large);
-    have(7000 - 100);
+    have(4194 - 100);
   }
   void have(std::uint64_t arrays) {
     others_.give_back(others_had_);
@@ -256,7 +256,7 @@ TEST_F(BrokerHeap, GrowsOnlyWhereThereIsRoomBeyondWhatAnybodyMayHave) {
 TEST_F(BrokerHeap, OfThoseWhoHaveLittleGrowsFromWhatIsKeptForThem) {
   world.memory.set_room(0);
   Session& other = world.connect(kUid + 1);
-  const auto held = world.broker.account(kUid + 1).charge(Resource::kArrays, 7100);
+  const auto held = world.broker.account(kUid + 1).charge(Resource::kArrays, 4300);
   EXPECT_TRUE(may_create(other));
   const auto more = world.broker.account(kUid + 1).charge(Resource::kArrays, 7000);
   EXPECT_FALSE(may_create(other)) << "16 MiB are not little";
@@ -266,7 +266,7 @@ TEST_F(BrokerHeap, WhatComesAndGoesIsNotLookedForAgain) {
   have(20'000);
   ASSERT_TRUE(may_create(session));
   world.memory.set_room(0);
-  have(20'000 - 1'500);
+  have(20'000 - 900);
   ASSERT_TRUE(may_create(session));
   have(20'000);
   EXPECT_TRUE(may_create(session));

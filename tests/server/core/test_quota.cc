@@ -203,5 +203,14 @@ RC_GTEST_PROP(Quota, UsageIsTheSumOfTheLivingChargesAndNeverAboveTheLimit, ()) {
   RC_ASSERT(quota.used_by(7).bytes == 0U);
 }
 
+TEST(Quota, HeapIsCountedBeyondWhatAnybodyMayHave) {
+  Quota quota({});
+  const auto much = quota.charge(1000, Resource::kArrays, 10'000);
+  const auto little = quota.charge(1001, Resource::kArrays, 100);
+  const auto opens = quota.charge(1000, Resource::kOpenArrays, 1000);
+  ASSERT_TRUE(much.ok() && little.ok() && opens.ok());
+  EXPECT_EQ(quota.heap_bytes(), 20'048'000 - Account::kHeapOfAnybody);
+}
+
 }  // namespace
 }  // namespace memlease::server
