@@ -156,7 +156,8 @@ ConnectionBook Daemon::book() {
                 const wire::MutexLock lock(mutex_);
                 broker_.disconnected(uid);
               },
-          .calls_keep_much = [this] { relief_.look(reserve_left()); }};
+          .calls_keep_much = [this] { relief_.look(reserve_left()); },
+          .server_gone = give_back_heap};
 }
 
 // ---- ServiceHost.

@@ -17,9 +17,9 @@ FrameMeter::Load& FrameMeter::Load::operator+=(const Load& other) {
   return *this;
 }
 
-FrameMeter::Load FrameMeter::load(Clock::time_point now) const {
+FrameMeter::Load FrameMeter::load(Clock::time_point begun_by) const {
   const auto old = std::ranges::count_if(
-      open_, [&](const auto& stream) { return stream.second.since + kOld <= now; });
+      open_, [&](const auto& stream) { return stream.second.since <= begun_by; });
   return {open_.size(), static_cast<std::size_t>(old), bytes_in_flight_};
 }
 

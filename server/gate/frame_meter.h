@@ -52,12 +52,12 @@ class FrameMeter {
   std::size_t open_streams() const { return open_.size(); }
   struct Load {
     std::size_t calls = 0;
-    std::size_t old_calls = 0;  // of them, that began kOld ago
+    std::size_t old_calls = 0;  // of them
     std::size_t bytes = 0;      // of data that they have sent
     Load& operator+=(const Load& other);
   };
-  static constexpr std::chrono::milliseconds kOld{100};
-  Load load(Clock::time_point now) const;
+  // Calls that began by then are old.
+  Load load(Clock::time_point begun_by) const;
 
  private:
   std::optional<Excess> measure(const FrameHeader& frame, Clock::time_point now);

@@ -59,8 +59,8 @@ class Relay {
 
   // An answer that waits here for the client counts as one more call, also if it was the last
   // one's.
-  FrameMeter::Load load(FrameMeter::Clock::time_point now) const {
-    FrameMeter::Load load = meter_.load(now);
+  FrameMeter::Load load(FrameMeter::Clock::time_point begun_by) const {
+    FrameMeter::Load load = meter_.load(begun_by);
     if (!replies_.is_empty()) ++load.calls;
     return load;
   }

@@ -48,14 +48,10 @@ constexpr std::size_t kBytesOfConnection = std::size_t{25} << 10;
 constexpr std::size_t kBytesOfCall = std::size_t{24} << 10;
 constexpr std::size_t kBytesOfAnswer = std::size_t{384} << 10;
 constexpr std::size_t kWorthCutting = std::size_t{8} << 20;
+constexpr std::size_t kMostUntaken = std::size_t{16} << 20;
+constexpr std::chrono::milliseconds kOld{100};
 constexpr std::chrono::milliseconds kLoadStep{50};
 constexpr std::chrono::seconds kLastWords{1};
-
-std::size_t sum_of(const std::unordered_map<const Account*, std::size_t>& kept) {
-  std::size_t sum = 0;
-  for (const auto& [account, bytes] : kept) sum += bytes;
-  return sum;
-}
 
 void keep_small_buffer(int socket, int bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -118,50 +114,72 @@ void GrpcServer::set_serving(bool serving) {
 // No timer goes on where there is little, also when it is old.
 void GrpcServer::on_traffic() {
   if (load_timer_) return;
-  load_timer_ = loop_.after(kLoadStep, [this] {
+  const auto due = FrameMeter::Clock::now() + kLoadStep;
+  load_timer_ = loop_.after(kLoadStep, [this, due] {
     load_timer_.reset();
-    if (sum_of(kept_bytes(FrameMeter::Clock::now() + FrameMeter::kOld)) < kWorthCutting) return;
+    const auto now = FrameMeter::Clock::now();
+    if (now - due > limits_.untaken / 2) awake_since_ = now;
+    if (now - awake_since_ >= limits_.untaken) cut_untaken(now);
+    if (bytes_of(kept_by_calls(now)) < kWorthCutting) return;
     on_traffic();
     book_.calls_keep_much();
   });
 }
 
-// An old call that waits for nothing of ours has its answer, and its client does not take it:
-// whether that is with gRPC, or here, or in a socket.
-std::unordered_map<const Account*, std::size_t> GrpcServer::kept_bytes(
-    FrameMeter::Clock::time_point now) const {
-  std::unordered_map<const Account*, FrameMeter::Load> loads;
-  std::unordered_map<const Account*, std::size_t> kept;
+void GrpcServer::cut_untaken(FrameMeter::Clock::time_point now) {
+  for (const auto& [account, kept] : kept_by_calls(now - limits_.untaken)) {
+    if (kept.answers * kBytesOfAnswer > kMostUntaken) cut(*account, Excess::kUnreadReplies);
+  }
+}
+
+std::size_t GrpcServer::KeptByCalls::bytes() const {
+  return (connections * kBytesOfConnection) + (calls * kBytesOfCall) + (answers * kBytesOfAnswer) +
+         data_bytes;
+}
+
+std::size_t GrpcServer::bytes_of(const ByAccount& kept) {
+  std::size_t sum = 0;
+  for (const auto& [account, of_account] : kept) sum += of_account.bytes();
+  return sum;
+}
+
+// Whether his answer is with gRPC, or here, or in a socket.
+GrpcServer::ByAccount GrpcServer::kept_by_calls(FrameMeter::Clock::time_point begun_by) const {
+  ByAccount kept;
   for (const auto& [id, connection] : connections_) {
     if (!connection.relay) continue;
-    const FrameMeter::Load load = connection.relay->load(now);
+    const FrameMeter::Load load = connection.relay->load(begun_by);
     if (load.calls == 0) continue;
-    const Account* const account = &users_.at(connection.uid).account;
-    loads[account] += load;
-    kept[account] += kBytesOfConnection;
+    KeptByCalls& of_account = kept[&users_.at(connection.uid).account];
+    ++of_account.connections;
+    of_account.calls += load.calls;
+    of_account.answers += load.old_calls;
+    of_account.data_bytes += load.bytes;
   }
-  for (const auto& [account, load] : loads) {
-    const std::size_t waiting = account->used(Resource::kWaitingCalls);
-    const std::size_t answers = load.old_calls - std::min(load.old_calls, waiting);
-    kept[account] += load.bytes + (load.calls * kBytesOfCall) + (answers * kBytesOfAnswer);
+  for (auto& [account, calls] : kept) {
+    calls.answers -= std::min(calls.answers, account->used(Resource::kWaitingCalls));
   }
   return kept;
 }
 
 bool GrpcServer::cut_largest() {
   const auto now = FrameMeter::Clock::now();
-  const auto kept = kept_bytes(now);
-  if (sum_of(kept) < kWorthCutting) return false;
-  const Account& largest =
-      *std::ranges::max_element(kept, {}, [](const auto& one) { return one.second; })->first;
-  std::vector<ConnectionId> cut;
-  for (const auto& [id, connection] : connections_) {
-    const bool is_its = &users_.at(connection.uid).account == &largest;
-    if (is_its && connection.relay && connection.relay->load(now).calls != 0) cut.push_back(id);
-  }
-  kept_out_[largest.uid()] = EventLoop::Clock::now() + limits_.kept_out;
-  for (const ConnectionId id : cut) on_relay_end(id, Excess::kMemory);
+  const auto kept = kept_by_calls(now - kOld);
+  if (bytes_of(kept) < kWorthCutting) return false;
+  const auto& largest =
+      std::ranges::max_element(kept, {}, [](const auto& one) { return one.second.bytes(); });
+  cut(*largest->first, Excess::kMemory);
   return true;
+}
+
+void GrpcServer::cut(const Account& account, Excess excess) {
+  kept_out_[account.uid()] = EventLoop::Clock::now() + limits_.kept_out;
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    const bool is_its = &users_.at(connection.uid).account == &account;
+    if (is_its && connection.relay && connection.relay->load({}).calls != 0) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) on_relay_end(id, excess);
 }
 
 void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
@@ -224,7 +242,7 @@ absl::Status GrpcServer::may_connect(uid_t uid, const Account& account) {
   if (kept_out_.contains(account.uid())) {
     return wire::make_error(
         wire::ErrorCode::kOutOfMemory,
-        fmt::format("memory ran out a moment ago, and the calls of uid {} kept most of it",
+        fmt::format("a moment ago the calls of uid {} kept too much of the daemon's memory",
                     account.uid()),
         "Make fewer calls at once, and read the answers.");
   }

@@ -43,7 +43,10 @@ struct GrpcLimits {
   // How long a uid's server outlives its last connection. An idle one wakes up now and then; making
   // one for each call of a shell loop costs more.
   std::chrono::milliseconds linger{1000};
-  // Cut for want of memory, an account gets no new connections for so long.
+  // Answers that are not taken for so long are what an account may have some of, as processes are
+  // stopped now and then, but not 16 MiB.
+  std::chrono::milliseconds untaken{3000};
+  // Cut for the memory that its calls kept, an account gets no new connections for so long.
   std::chrono::milliseconds kept_out{5000};
   // Of other uids than the daemon's own.
   GateLimits gate = {};
@@ -60,6 +63,8 @@ struct ConnectionBook {
   std::function<void(uid_t uid)> disconnected = [](uid_t) {};
   // Some times a second, while calls under way keep so much that cut_largest() would cut somebody.
   std::function<void()> calls_keep_much = [] {};
+  // A user's server has gone, and the heap has free what it kept. On another thread.
+  std::function<void()> server_gone = [] {};
 };
 
 class GrpcServer {
@@ -117,6 +122,15 @@ class GrpcServer {
     Allowance allowance;
     Account& account;
   };
+  // What the calls of an account keep with gRPC.
+  struct KeptByCalls {
+    std::size_t connections = 0;
+    std::size_t calls = 0;
+    std::size_t answers = 0;  // that nobody takes
+    std::size_t data_bytes = 0;
+    std::size_t bytes() const;
+  };
+  using ByAccount = std::unordered_map<const Account*, KeptByCalls>;
 
   GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
              ConnectionBook book);
@@ -128,9 +142,14 @@ class GrpcServer {
   wire::UniqueFd relay(ConnectionId id, Connection& connection, User& user);
   void pass_last_words(std::chrono::system_clock::time_point deadline);
   void on_traffic();
-  // What calls under way keep, by account, if they are under way still.
-  std::unordered_map<const Account*, std::size_t> kept_bytes(
-      FrameMeter::Clock::time_point now) const;
+  void cut_untaken(FrameMeter::Clock::time_point now);
+  // What the calls of each account keep. Who has begun by then and waits for nothing of ours has
+  // his answer, and does not take it.
+  ByAccount kept_by_calls(FrameMeter::Clock::time_point begun_by) const;
+  // As far as can be told.
+  static std::size_t bytes_of(const ByAccount& kept);
+  // Its connections that have calls. It is kept out a while.
+  void cut(const Account& account, Excess excess);
   void on_relay_end(ConnectionId id, std::optional<Excess> excess);
   void close(ConnectionId id);
   void retire(uid_t uid);
@@ -150,8 +169,10 @@ class GrpcServer {
   std::unordered_map<uid_t, User> users_;
   std::unordered_map<uid_t, EventLoop::Clock::time_point> kept_out_;  // accounts', until then
   std::optional<EventLoop::TimerId> load_timer_;                      // since there was traffic
+  // When the daemon had stood still for the last time, and its clients had not.
+  FrameMeter::Clock::time_point awake_since_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
-  UidServerReaper reaper_;
+  UidServerReaper reaper_{book_.server_gone};
 };
 
 }  // namespace memlease::server

@@ -142,6 +142,7 @@ void UidServerReaper::run() {
     lock.unlock();
     for (Dying& one : dying) one.server->shutdown(one.deadline);
     dying.clear();
+    some_gone_();
     lock.lock();
     busy_ = false;
     idle_.notify_all();

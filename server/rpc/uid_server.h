@@ -59,7 +59,9 @@ class UidServer {
 // The thread is there from the start: later there may be none left for it. Thread-safe.
 class UidServerReaper {
  public:
-  UidServerReaper() : thread_([this] { run(); }) {}
+  // `some_gone` is called on its thread.
+  explicit UidServerReaper(std::function<void()> some_gone)
+      : some_gone_(std::move(some_gone)), thread_([this] { run(); }) {}
   // Blocks until all have been destroyed.
   ~UidServerReaper();
   void reap(std::unique_ptr<UidServer> server, std::chrono::system_clock::time_point deadline);
@@ -73,6 +75,7 @@ class UidServerReaper {
   };
   void run();
 
+  const std::function<void()> some_gone_;
   wire::Mutex mutex_;
   wire::CondVar changed_;  // waiting_ or ending_ has
   wire::CondVar idle_;     // there are none

@@ -207,16 +207,16 @@ TEST_F(FrameMeterTest, AStreamEndsByEitherSidesResetOrTheServersEnd) {
 
 TEST_F(FrameMeterTest, TellsWhichCallsAreOldAndWhatTheyHaveSent) {
   EXPECT_FALSE(send(kBegin + calls(2)));
-  now_ += FrameMeter::kOld - milliseconds(1);
-  EXPECT_FALSE(send(calls(1, 2) + http2_frame(Http2::kData, 0, 1, std::string(1000, 'x'))));
-  EXPECT_EQ(meter_->load(now_).old_calls, 0U);
+  const auto begun_by = now_;
   now_ += milliseconds(1);
-  const FrameMeter::Load load = meter_->load(now_);
+  EXPECT_FALSE(send(calls(1, 2) + http2_frame(Http2::kData, 0, 1, std::string(1000, 'x'))));
+  EXPECT_EQ(meter_->load(begun_by - milliseconds(1)).old_calls, 0U);
+  const FrameMeter::Load load = meter_->load(begun_by);
   EXPECT_EQ(load.calls, 3U);
   EXPECT_EQ(load.old_calls, 2U);
   EXPECT_EQ(load.bytes, 1000U);
   reply(answer(1));
-  EXPECT_EQ(meter_->load(now_).old_calls, 1U);
+  EXPECT_EQ(meter_->load(begun_by).old_calls, 1U);
   EXPECT_EQ(meter_->load(now_).bytes, 0U);
 }
 

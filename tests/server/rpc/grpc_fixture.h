@@ -73,7 +73,10 @@ class GrpcServerTest : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  void start(const server::GrpcLimits& limits = {.linger = std::chrono::milliseconds(0)});
+  // Calls that hang are not cut for that.
+  static constexpr std::chrono::milliseconds kEver = std::chrono::hours(1);
+  void start(const server::GrpcLimits& limits = {.linger = std::chrono::milliseconds(0),
+                                                 .untaken = kEver});
   void stop();
 
   // Runs it on the loop's thread.

@@ -143,7 +143,7 @@ wire::UniqueFd hang(uid_t uid, std::uint32_t calls, const std::string& path) {
 }
 
 TEST_F(GrpcServerTest, ForWantOfMemoryWhoHasMostCallsIsCutAndKeptOutAWhile) {
-  start({.linger = milliseconds(0), .kept_out = milliseconds(1500)});
+  start({.linger = milliseconds(0), .untaken = kEver, .kept_out = milliseconds(1500)});
   log_.set_level(server::LogLevel::kWarning);
   ::testing::internal::CaptureStderr();
   const auto under_way = [&](uid_t uid) {
@@ -194,7 +194,7 @@ TEST_F(GrpcServerTest, ForWantOfMemoryNobodyIsCutWhereThatBringsLittle) {
   EXPECT_TRUE(eventually(
       [&] { return on_loop([&] { return quota_.used_by(kOtherUid).requests; }) == 18U; }));
   const auto cut = [&] { return on_loop([&] { return server_->cut_largest(); }); };
-  const auto old = std::chrono::steady_clock::now() + 2 * server::FrameMeter::kOld;
+  const auto old = std::chrono::steady_clock::now() + milliseconds(200);
   while (std::chrono::steady_clock::now() < old) EXPECT_FALSE(cut());
   const wire::UniqueFd more = hang(kOtherUid, 4, path_);
   EXPECT_TRUE(eventually(cut));
@@ -212,6 +212,66 @@ TEST_F(GrpcServerTest, ForWantOfMemoryFewAnswersThatNobodyTakesWeighMoreThanMany
   EXPECT_TRUE(eventually([&] { return on_loop([&] { return server_->cut_largest(); }); }));
   EXPECT_EQ(server_->gate_cuts().of(Excess::kMemory), 1U);
   EXPECT_NE(read_to_end(hung.get()), "timeout");
+}
+
+TEST_F(GrpcServerTest, WhoTakesNoneOfManyAnswersIsCutAndNamed) {
+  start({.linger = milliseconds(0), .untaken = milliseconds(100)});
+  log_.set_level(server::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  std::vector<wire::UniqueFd> few;
+  for (int i = 0; i < 2; ++i) few.push_back(hang(kOtherUid + 1, 21, path_));
+  std::vector<wire::UniqueFd> many;
+  for (int i = 0; i < 3; ++i) many.push_back(hang(kOtherUid, 20, path_));
+  for (const wire::UniqueFd& one : many) EXPECT_NE(read_to_end(one.get()), "timeout");
+  EXPECT_NE(client_of(kOtherUid).who_am_i(), "12345") << "he would come back at once";
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kUnreadReplies), 3U);
+  EXPECT_EQ(on_loop([&] { return quota_.used_by(kOtherUid + 1).requests; }), 42U);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("uid=12345"));
+  EXPECT_THAT(log, HasSubstr("limit=unread_replies"));
+}
+
+TEST_F(GrpcServerTest, WhoWaitsForADaemonThatStoodStillIsNotCut) {
+  start({.linger = milliseconds(0), .untaken = milliseconds(500)});
+  std::vector<std::thread> threads;
+  std::vector<GrpcClient> clients;
+  for (int i = 0; i < 48; ++i) clients.push_back(client_of(kOtherUid));
+  for (GrpcClient& client : clients) {
+    threads.emplace_back([&client] { EXPECT_EQ(client.wait(), grpc::StatusCode::OK); });
+  }
+  EXPECT_TRUE(eventually([&] { return handlers_.waiting == 48; }));
+  on_loop([&] {
+    const auto end = std::chrono::steady_clock::now() + milliseconds(800);
+    while (std::chrono::steady_clock::now() < end) std::this_thread::sleep_until(end);
+    handlers_.release = true;
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kUnreadReplies), 0U);
+}
+
+TEST_F(GrpcServerTest, WhatAUsersServerKeptMayBeGivenBackOnceItHasGone) {
+  std::atomic<int> gone{0};
+  book_.server_gone = [&] { ++gone; };
+  start();
+  {
+    GrpcClient client = client_of(kOtherUid);
+    EXPECT_EQ(client.who_am_i(), "12345");
+    EXPECT_EQ(gone, 0);
+  }
+  EXPECT_TRUE(eventually([&] { return gone == 1; }));
+}
+
+// Nothing is kept for them yet.
+TEST_F(GrpcServerTest, ManyCallsThatWaitAreNotCut) {
+  auto waiting = quota_.charge(kOtherUid, server::Resource::kWaitingCalls, 200);
+  ASSERT_TRUE(waiting.ok());
+  std::atomic<int> looked{0};
+  book_.calls_keep_much = [&] { ++looked; };
+  start({.linger = milliseconds(0), .untaken = milliseconds(100)});
+  std::vector<wire::UniqueFd> waits;
+  for (int i = 0; i < 4; ++i) waits.push_back(hang(kOtherUid, 60, path_));
+  EXPECT_TRUE(eventually([&] { return looked > 6; }));
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kUnreadReplies), 0U);
 }
 
 // However many uids he connects as.
