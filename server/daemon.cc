@@ -215,7 +215,8 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
 
 // Without the mutex, as it takes a while.
 void Daemon::make_spare_page() {
-  auto page = host_memory_.create_pages(wire::kSessionPageBytes, /*daemon_writes=*/false);
+  auto page = host_memory_.create_pages(wire::kSessionPageBytes, /*daemon_writes=*/false,
+                                        wire::ReserveKept::kAll);
   const wire::MutexLock lock(mutex_);
   spare_page_.keep(page.ok() ? *std::move(page) : nullptr);
 }

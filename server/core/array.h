@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +32,7 @@ struct PendingMove {
 
 // Who waits behind that one, in the order in which they asked first.
 struct WriterQueue {
-  std::deque<wire::SessionId> waiting;
+  std::vector<wire::SessionId> waiting;
   std::uint64_t turn_ms = 0;  // monotonic: since when it is the first one's turn to ask
   // The last move: when, and the highest number that its row had then.
   std::uint64_t moved_ms = 0;

@@ -171,7 +171,7 @@ absl::Status Broker::may_grow(uid_t uid) {
   Account& account = quota_.account(uid);
   const std::uint64_t bytes = account.heap_to_look_for();
   if (bytes == 0) return absl::OkStatus();
-  if (!files_.has_little(uid, 0)) {
+  if (files_.reserve_kept(uid, 0) == wire::ReserveKept::kAll) {
     if (auto status = dependencies_.pages.has_room(bytes); !status.ok()) return status;
   }
   account.note_looked_for(bytes);

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "server/core/shared_memory.h"
 #include "wire/ids.h"
+#include "wire/memory_ceiling.h"
 #include "wire/shared_word.h"
 
 namespace memlease::server {
@@ -38,13 +39,10 @@ class DeviceBackend {
   // Alignment of arrays of this size, in bytes.
   virtual std::uint64_t alignment_bytes(std::uint64_t size_bytes) const = 0;
   // All zero and really there: using it later cannot fail. Takes about half a second for each GiB.
-  // kOutOfMemory; kInternal where the device itself has failed.
-  virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(
-      std::uint64_t size_bytes) = 0;
-  // The same, of what is kept free for whoever has little so far; nullptr: there is none.
-  virtual std::unique_ptr<SharedMemory> create_from_reserve(std::uint64_t /*size_bytes*/) {
-    return nullptr;
-  }
+  // kOutOfMemory; kInternal where the device itself has failed. `kept`: how much of what the host
+  // keeps free is to stay so.
+  virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes,
+                                                                       wire::ReserveKept kept) = 0;
   // Does a segment take a descriptor of the daemon's?
   virtual bool takes_descriptors() const { return true; }
   // Does work on its memory go on after the call that began it, so that events must order it?

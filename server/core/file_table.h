@@ -32,6 +32,7 @@
 #include "server/core/session_host.h"
 #include "server/core/shared_memory.h"
 #include "wire/ids.h"
+#include "wire/memory_ceiling.h"
 
 namespace memlease::server {
 
@@ -65,11 +66,14 @@ class FileTable {
   absl::StatusOr<Charge> charge(uid_t payer) {
     return quota_.charge(payer, Resource::kDescriptors, 1);
   }
-  // As Account::has_little(), with the host's segments.
-  bool has_little(uid_t payer, std::uint64_t more_bytes) {
+  // Of what is kept free, for so many bytes of the payer's: who has little with them, and with the
+  // host's segments, may have some of it.
+  wire::ReserveKept reserve_kept(uid_t payer, std::uint64_t more_bytes) {
     const std::uint64_t segments =
         of_host_ == nullptr ? 0 : of_host_->account(payer).used(Resource::kSegmentBytes);
-    return quota_.account(payer).has_little(segments + more_bytes);
+    return quota_.account(payer).has_little(segments + more_bytes)
+               ? wire::ReserveKept::kThreeEighths
+               : wire::ReserveKept::kAll;
   }
   // The book that has these; it outlives this.
   void count_segments(Quota& of_host) { of_host_ = &of_host; }

@@ -19,7 +19,7 @@ constexpr AccessDomain kEverybody{0, 0, 0444};
 std::size_t NameBoard::place_of(std::string_view key) { return absl::HashOf(key) % kCounts; }
 
 absl::Status NameBoard::make_page() {
-  auto page = pages_.create_pages(kPageBytes, true);
+  auto page = pages_.create_pages(kPageBytes, true, wire::ReserveKept::kThreeEighths);
   if (!page.ok()) return page.status();
   auto file = files_.add({std::move(*page), wire::FileKind::kBoard, kEverybody, {}}, {});
   if (!file.ok()) return file.status();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "wire/board.h"
-#include "wire/error.h"
 
 namespace memlease::server {
 
@@ -37,12 +36,8 @@ absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
     }
   }
   const bool daemon_writes = wire::to_int(kind_.owner) == 0;
-  auto memory = source_.create_pages(kind_.file_bytes, daemon_writes);
-  if (!memory.ok() && wire::code_of(memory.status()) == wire::ErrorCode::kOutOfMemory &&
-      files_.has_little(kind_.payer, kind_.file_bytes)) {
-    auto kept = source_.create_pages_from_reserve(kind_.file_bytes, daemon_writes);
-    if (kept != nullptr) memory = std::move(kept);
-  }
+  auto memory = source_.create_pages(kind_.file_bytes, daemon_writes,
+                                     files_.reserve_kept(kind_.payer, kind_.file_bytes));
   if (!memory.ok()) return memory.status();
   auto id = files_.add({std::move(*memory), kind_.kind, kind_.domain, kind_.owner}, kind_.payer);
   if (!id.ok()) return id.status();

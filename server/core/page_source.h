@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/shared_memory.h"
+#include "wire/memory_ceiling.h"
 
 namespace memlease::server {
 
@@ -17,14 +18,10 @@ class PageSource {
  public:
   virtual ~PageSource() = default;
   // All zero and really there, mapped in the daemon: for writing if it is the daemon's page, else
-  // for reading. kOutOfMemory.
+  // for reading. kOutOfMemory. `kept`: how much of what is kept free is to stay so.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
-                                                                     bool daemon_writes) = 0;
-  // The same, of what is kept free for whoever has little so far; nullptr: there is none.
-  virtual std::unique_ptr<SharedMemory> create_pages_from_reserve(std::uint64_t /*size_bytes*/,
-                                                                  bool /*daemon_writes*/) {
-    return nullptr;
-  }
+                                                                     bool daemon_writes,
+                                                                     wire::ReserveKept kept) = 0;
   // For so much of the daemon's own memory. kOutOfMemory.
   virtual absl::Status has_room(std::uint64_t bytes) = 0;
 };

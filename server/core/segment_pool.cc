@@ -92,7 +92,7 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
   const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
   auto descriptor = charge_descriptor(domain.uid);
   if (!descriptor.ok()) return descriptor.status();
-  const bool has_little = files_.has_little(domain.uid, needed);
+  const wire::ReserveKept kept = files_.reserve_kept(domain.uid, needed);
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
   auto bytes = charge_bytes(domain.uid, wanted);
@@ -103,23 +103,19 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
   }
   memory_bytes_ += wanted;
   growing_.emplace(++last_growth_, Reservation{wanted, *std::move(descriptor), *std::move(bytes)});
-  return Growth{backend_.device(), domain, wanted, needed, has_little, last_growth_};
+  return Growth{backend_.device(), domain, wanted, needed, kept, last_growth_};
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> SegmentPool::make(DeviceBackend& backend,
                                                                 Growth& growth) {
-  auto memory = backend.create_segment(growth.size_bytes);
-  const auto is_short = [&] {
-    return !memory.ok() && wire::code_of(memory.status()) == wire::ErrorCode::kOutOfMemory;
-  };
-  if (is_short() && growth.needed_bytes != growth.size_bytes) {
+  if (growth.size_bytes != growth.needed_bytes) {
+    auto memory = backend.create_segment(growth.size_bytes, wire::ReserveKept::kAll);
+    const bool is_short =
+        !memory.ok() && wire::code_of(memory.status()) == wire::ErrorCode::kOutOfMemory;
+    if (!is_short) return memory;
     growth.size_bytes = growth.needed_bytes;
-    memory = backend.create_segment(growth.size_bytes);
   }
-  if (is_short() && growth.has_little) {
-    if (auto kept = backend.create_from_reserve(growth.size_bytes)) return kept;
-  }
-  return memory;
+  return backend.create_segment(growth.size_bytes, growth.kept);
 }
 
 absl::Status SegmentPool::add(const Growth& growth,

@@ -25,6 +25,7 @@
 #include "server/core/quota.h"
 #include "server/core/shared_memory.h"
 #include "wire/ids.h"
+#include "wire/memory_ceiling.h"
 
 namespace memlease::server {
 
@@ -52,7 +53,7 @@ class SegmentPool {
     AccessDomain domain;
     std::uint64_t size_bytes = 0;
     std::uint64_t needed_bytes = 0;  // of them; the rest is for what comes next
-    bool has_little = false;         // its account, also with what is needed
+    wire::ReserveKept kept = {};     // of what is kept free, by what is needed
     std::uint64_t number = 0;        // for whoever asked; never used again
   };
   // For `count` places of this size. Books the bytes and charges them and the descriptor, for which

@@ -137,7 +137,7 @@ void WriterOwnership::wait_behind(Array& array, SessionId session, WriterAnswer&
 bool WriterOwnership::is_its_turn(Array& array, SessionId session) {
   while (array.queue && !array.queue->waiting.empty() && array.queue->waiting.front() != session) {
     if (clock_.monotonic_ms() - array.queue->turn_ms < kOfferMs) return false;
-    array.queue->waiting.pop_front();
+    array.queue->waiting.erase(array.queue->waiting.begin());
     next_turn(array);
   }
   return true;

@@ -70,7 +70,7 @@ DeviceBackend::SegmentSizes CudaDeviceBackend::segment_sizes() const {
 std::uint64_t CudaDeviceBackend::alignment_bytes(std::uint64_t /*size_bytes*/) const { return 512; }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> CudaDeviceBackend::create_segment(
-    std::uint64_t size_bytes) {
+    std::uint64_t size_bytes, wire::ReserveKept /*kept*/) {
   void* address = nullptr;
   memlease_cuda_handle handle{};
   const std::int32_t error = cuda_.allocate(gpu_.ordinal, size_bytes, &address, &handle);

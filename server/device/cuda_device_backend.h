@@ -30,7 +30,8 @@ class CudaDeviceBackend : public DeviceBackend {
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   // Memory that goes is freed as it is destroyed, which may wait for the GPU. It has no descriptor
   // and no address of the host's: clients open it by its handle.
-  absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
+  absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes,
+                                                               wire::ReserveKept kept) override;
   bool takes_descriptors() const override { return false; }
   bool has_events() const override { return true; }
   void process_exited(pid_t pid) override;

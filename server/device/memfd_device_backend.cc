@@ -230,7 +230,8 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
 // One huge page, really faulted in: a pool of the right size is the only kind that can be relied
 // on.
 void MemfdDeviceBackend::probe_huge_pages() {
-  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_, Mapping::kNone);
+  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_, Mapping::kNone,
+                    wire::ReserveKept::kAll);
   use_huge_pages_ = probe.ok();
   huge_pages_text_ = fmt::format("{}; transparent ones for shared memory: {}",
                                  probe.ok() ? "2 MiB pages from the pool where it has enough"
@@ -247,33 +248,16 @@ std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) cons
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(
-    std::uint64_t size_bytes) {
+    std::uint64_t size_bytes, wire::ReserveKept kept) {
   if (use_huge_pages_ && size_bytes % kHugePageBytes == 0) {
-    auto huge = make("memlease-segment", size_bytes, huge_page_flags_, Mapping::kNone);
+    auto huge = make("memlease-segment", size_bytes, huge_page_flags_, Mapping::kNone, kept);
     lacks_huge_pages_ = !huge.ok();
     if (huge.ok()) return huge;
   }
-  return make("memlease-segment", size_bytes, 0, Mapping::kNone);
-}
-
-std::unique_ptr<SharedMemory> MemfdDeviceBackend::create_from_reserve(std::uint64_t size_bytes) {
-  auto made =
-      make("memlease-segment", size_bytes, 0, Mapping::kNone, wire::ReserveKept::kThreeEighths);
-  return made.ok() ? *std::move(made) : nullptr;
+  return make("memlease-segment", size_bytes, 0, Mapping::kNone, kept);
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
-    std::uint64_t size_bytes, bool daemon_writes) {
-  return make_pages(size_bytes, daemon_writes, wire::ReserveKept::kAll);
-}
-
-std::unique_ptr<SharedMemory> MemfdDeviceBackend::create_pages_from_reserve(
-    std::uint64_t size_bytes, bool daemon_writes) {
-  auto made = make_pages(size_bytes, daemon_writes, wire::ReserveKept::kThreeEighths);
-  return made.ok() ? *std::move(made) : nullptr;
-}
-
-absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make_pages(
     std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept kept) {
   return daemon_writes ? make("memlease-board", size_bytes, 0, Mapping::kWritable, kept)
                        : make("memlease-session", size_bytes, 0, Mapping::kReadOnly, kept);

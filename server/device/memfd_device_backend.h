@@ -33,12 +33,11 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   std::string device() const override { return "host"; }
   SegmentSizes segment_sizes() const override;
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
-  absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
-  std::unique_ptr<SharedMemory> create_from_reserve(std::uint64_t size_bytes) override;
+  absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes,
+                                                               wire::ReserveKept kept) override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
-                                                             bool daemon_writes) override;
-  std::unique_ptr<SharedMemory> create_pages_from_reserve(std::uint64_t size_bytes,
-                                                          bool daemon_writes) override;
+                                                             bool daemon_writes,
+                                                             wire::ReserveKept kept) override;
 
   absl::Status has_room(std::uint64_t bytes) override;
 
@@ -54,13 +53,10 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   class Memfd;
   void probe_huge_pages();
 
-  absl::StatusOr<std::unique_ptr<SharedMemory>> make_pages(std::uint64_t size_bytes,
-                                                           bool daemon_writes,
-                                                           wire::ReserveKept kept);
   enum class Mapping { kNone, kReadOnly, kWritable };
   absl::StatusOr<std::unique_ptr<SharedMemory>> make(const char* name, std::uint64_t size_bytes,
                                                      unsigned flags, Mapping mapping,
-                                                     wire::ReserveKept kept = {});
+                                                     wire::ReserveKept kept);
   absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags, wire::ReserveKept kept);
   // `others_bytes`: of those that are wanted.
   absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,

@@ -18,18 +18,13 @@ class SparePage final : public PageSource {
   explicit SparePage(PageSource& source) : source_(source) {}
 
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
-                                                             bool daemon_writes) override {
-    if (size_bytes != wire::kSessionPageBytes || daemon_writes) {
-      return source_.create_pages(size_bytes, daemon_writes);
+                                                             bool daemon_writes,
+                                                             wire::ReserveKept kept) override {
+    if (size_bytes == wire::kSessionPageBytes && !daemon_writes) {
+      wanted_ = true;
+      if (spare_ != nullptr) return std::move(spare_);
     }
-    wanted_ = true;
-    if (spare_ != nullptr) return std::move(spare_);
-    return source_.create_pages(size_bytes, daemon_writes);
-  }
-
-  std::unique_ptr<SharedMemory> create_pages_from_reserve(std::uint64_t size_bytes,
-                                                          bool daemon_writes) override {
-    return source_.create_pages_from_reserve(size_bytes, daemon_writes);
+    return source_.create_pages(size_bytes, daemon_writes, kept);
   }
 
   absl::Status has_room(std::uint64_t bytes) override { return source_.has_room(bytes); }

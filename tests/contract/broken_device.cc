@@ -54,7 +54,7 @@ std::uint64_t BrokenDevice::alignment_bytes(std::uint64_t /*size_bytes*/) const 
 }
 
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> BrokenDevice::create_segment(
-    std::uint64_t size_bytes) {
+    std::uint64_t size_bytes, wire::ReserveKept /*kept*/) {
   const bool too_large = size_bytes > kCapacity;
   if ((too_large && flaw_ != DeviceFlaw::kEndless) ||
       (failed_ && flaw_ == DeviceFlaw::kExhausted)) {

@@ -37,7 +37,7 @@ class BrokenDevice : public server::DeviceBackend, public Neighbour {
   SegmentSizes segment_sizes() const override;
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
-      std::uint64_t size_bytes) override;
+      std::uint64_t size_bytes, wire::ReserveKept kept) override;
   bool has_events() const override { return true; }
 
   std::optional<std::uint64_t> differing(const wire::DeviceHandle& memory, std::uint64_t words,

@@ -75,12 +75,12 @@ std::unique_ptr<server::SharedMemory> BrokenMemory::make(std::uint64_t size_byte
 }
 
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> BrokenMemory::create_segment(
-    std::uint64_t size_bytes) {
+    std::uint64_t size_bytes, wire::ReserveKept /*kept*/) {
   return make(size_bytes, PROT_NONE);
 }
 
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> BrokenMemory::create_pages(
-    std::uint64_t size_bytes, bool daemon_writes) {
+    std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept /*kept*/) {
   return make(size_bytes, daemon_writes ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 

@@ -36,9 +36,9 @@ class BrokenMemory : public server::DeviceBackend, public server::PageSource {
   SegmentSizes segment_sizes() const override { return {4096, 4096, 4096}; }
   std::uint64_t alignment_bytes(std::uint64_t) const override { return 256; }
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
-      std::uint64_t size_bytes) override;
-  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
-                                                                     bool daemon_writes) override;
+      std::uint64_t size_bytes, wire::ReserveKept kept) override;
+  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(
+      std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept kept) override;
   absl::Status has_room(std::uint64_t /*bytes*/) override { return absl::OkStatus(); }
 
  private:

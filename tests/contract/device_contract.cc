@@ -39,8 +39,8 @@ void check_memory(SharedMemory& memory, std::uint64_t size_bytes, Findings& find
 void check_bytes(DeviceBackend& backend, Neighbour& neighbour, Findings& findings) {
   const std::uint64_t size_bytes = backend.segment_sizes().unit;
   const std::uint64_t words = size_bytes / kWordBytes;
-  auto one = backend.create_segment(size_bytes);
-  auto other = backend.create_segment(size_bytes);
+  auto one = backend.create_segment(size_bytes, wire::ReserveKept::kAll);
+  auto other = backend.create_segment(size_bytes, wire::ReserveKept::kAll);
   if (!one.ok() || !other.ok()) {
     findings.expect(false, "a segment could not be made");
     return;
@@ -59,7 +59,7 @@ void check_bytes(DeviceBackend& backend, Neighbour& neighbour, Findings& finding
   findings.expect(neighbour.differing(*(*other)->handle(), words, 0) == 0,
                   "two segments share bytes");
   one->reset();
-  const auto later = backend.create_segment(size_bytes);
+  const auto later = backend.create_segment(size_bytes, wire::ReserveKept::kAll);
   findings.expect(later.ok() && (*later)->handle() != nullptr &&
                       neighbour.differing(*(*later)->handle(), words, 0) == 0,
                   "used bytes are not zero when they come back");
@@ -67,10 +67,12 @@ void check_bytes(DeviceBackend& backend, Neighbour& neighbour, Findings& finding
 
 void check_limits(DeviceBackend& backend, Findings& findings) {
   const std::uint64_t unit = backend.segment_sizes().unit;
-  const auto too_large = backend.create_segment((std::uint64_t{1} << 50) / unit * unit);
+  const auto too_large =
+      backend.create_segment((std::uint64_t{1} << 50) / unit * unit, wire::ReserveKept::kAll);
   findings.expect(code_of(too_large.status()) == ErrorCode::kOutOfMemory,
                   "more than there is is not OutOfMemory");
-  findings.expect(backend.create_segment(unit).ok(), "after OutOfMemory there is no memory at all");
+  findings.expect(backend.create_segment(unit, wire::ReserveKept::kAll).ok(),
+                  "after OutOfMemory there is no memory at all");
 }
 
 }  // namespace

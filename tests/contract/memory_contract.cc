@@ -204,7 +204,7 @@ std::vector<std::string> violations_of(server::DeviceBackend& backend) {
                     "an alignment is no power of two, or less than a cache line");
   }
   {
-    const auto memory = backend.create_segment(kSize);
+    const auto memory = backend.create_segment(kSize, wire::ReserveKept::kAll);
     if (!memory.ok()) return {"a segment could not be made: " + memory.status().ToString()};
     findings.expect((*memory)->data() == nullptr, "the daemon maps a segment");
     findings.expect(committed(**memory), "the bytes are not really there");
@@ -212,7 +212,7 @@ std::vector<std::string> violations_of(server::DeviceBackend& backend) {
     check_elsewhere(**memory, findings);
   }
   for (const bool revoked : {true, false}) {
-    auto memory = backend.create_segment(kSize);
+    auto memory = backend.create_segment(kSize, wire::ReserveKept::kAll);
     if (memory.ok()) check_end(*std::move(memory), revoked, findings);
   }
   findings.expect(open_files() == before, "descriptors are left behind");
@@ -223,7 +223,7 @@ std::vector<std::string> violations_of(server::PageSource& source) {
   Findings findings;
   const auto before = open_files();
   for (const bool daemon_writes : {true, false}) {
-    const auto memory = source.create_pages(kSize, daemon_writes);
+    const auto memory = source.create_pages(kSize, daemon_writes, wire::ReserveKept::kAll);
     if (!memory.ok()) return {"pages could not be made: " + memory.status().ToString()};
     const std::byte* data = (*memory)->data();
     findings.expect(protection_at(data) == (daemon_writes ? "rw-s" : "r--s"),
@@ -239,8 +239,8 @@ std::vector<std::string> violations_of(server::PageSource& source) {
     findings.expect(data[101] == std::byte{'y'}, "a change of the daemon's is not there");
     findings.expect(protection_at(data) == (daemon_writes ? "rw-s" : "r--s"),
                     "after a change the daemon can write a client's page");
-    check_end(*source.create_pages(kSize, daemon_writes), true, findings);
-    check_end(*source.create_pages(kSize, daemon_writes), false, findings);
+    check_end(*source.create_pages(kSize, daemon_writes, wire::ReserveKept::kAll), true, findings);
+    check_end(*source.create_pages(kSize, daemon_writes, wire::ReserveKept::kAll), false, findings);
   }
   findings.expect(open_files() == before, "descriptors are left behind");
   return findings.take();

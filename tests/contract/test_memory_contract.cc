@@ -98,7 +98,7 @@ TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
   };
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
   const auto before = open_files();
-  const auto segment = memory.create_segment(std::uint64_t{200} << 20);
+  const auto segment = memory.create_segment(std::uint64_t{200} << 20, wire::ReserveKept::kAll);
   EXPECT_EQ(wire::code_of(segment.status()), wire::ErrorCode::kOutOfMemory);
   EXPECT_THAT(wire::message_of(segment.status()),
               HasSubstr("no host memory for 176160768 bytes, but for 5 (the group)"));
@@ -109,7 +109,7 @@ TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
 // Each open file of its own would be memory of the daemon's for as long as a client keeps it.
 TEST(MemfdDeviceBackend, AllWhoGetAFileShareOneThatIsOpen) {
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
-  auto segment = memory.create_segment(4096);
+  auto segment = memory.create_segment(4096, wire::ReserveKept::kAll);
   ASSERT_TRUE(segment.ok());
   for (const bool writable : {false, true}) {
     const auto one = (*segment)->export_fd(writable);
@@ -125,18 +125,20 @@ TEST(MemfdDeviceBackend, WhoHasLittleMayHaveSomeOfTheReserve) {
     return wire::MemoryBound{kept == wire::ReserveKept::kAll ? 0U : 8192U, "memory"};
   };
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
-  EXPECT_FALSE(memory.create_segment(4096).ok());
+  constexpr auto kAll = wire::ReserveKept::kAll;
+  constexpr auto kThreeEighths = wire::ReserveKept::kThreeEighths;
+  EXPECT_FALSE(memory.create_segment(4096, kAll).ok());
   EXPECT_FALSE(memory.has_room(4096).ok());
-  EXPECT_FALSE(memory.create_pages(4096, true).ok());
-  const auto segment = memory.create_from_reserve(8192);
-  ASSERT_NE(segment, nullptr);
-  EXPECT_EQ(segment->size_bytes(), 8192U);
-  EXPECT_EQ(memory.create_from_reserve(12288), nullptr);
+  const auto segment = memory.create_segment(8192, kThreeEighths);
+  ASSERT_TRUE(segment.ok());
+  EXPECT_EQ((*segment)->size_bytes(), 8192U);
+  EXPECT_FALSE(memory.create_segment(12288, kThreeEighths).ok());
   for (const bool daemon_writes : {false, true}) {
-    const auto page = memory.create_pages_from_reserve(4096, daemon_writes);
-    ASSERT_NE(page, nullptr);
-    EXPECT_NE(page->data(), nullptr);
-    EXPECT_EQ(memory.create_pages_from_reserve(12288, daemon_writes), nullptr);
+    EXPECT_FALSE(memory.create_pages(4096, daemon_writes, kAll).ok());
+    const auto page = memory.create_pages(4096, daemon_writes, kThreeEighths);
+    ASSERT_TRUE(page.ok());
+    EXPECT_NE((*page)->data(), nullptr);
+    EXPECT_FALSE(memory.create_pages(12288, daemon_writes, kThreeEighths).ok());
   }
 }
 
@@ -152,16 +154,16 @@ TEST(MemfdDeviceBackend, RoomIsAskedForBesideAllThatItHolds) {
     return wire::MemoryBound{left, "memory"};
   };
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, room);
-  auto page = memory.create_pages(kPage, /*daemon_writes=*/false);
+  auto page = memory.create_pages(kPage, /*daemon_writes=*/false, wire::ReserveKept::kAll);
   ASSERT_TRUE(page.ok());
   const auto writer = (*page)->export_fd(true);
   ASSERT_TRUE(writer.ok());
   ASSERT_EQ(::fallocate(writer->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage), 0);
-  EXPECT_TRUE(memory.create_segment(kPage).ok());
+  EXPECT_TRUE(memory.create_segment(kPage, wire::ReserveKept::kAll).ok());
   left = 0;
-  EXPECT_FALSE(memory.create_segment(kPage).ok());
+  EXPECT_FALSE(memory.create_segment(kPage, wire::ReserveKept::kAll).ok());
   page->reset();
-  EXPECT_FALSE(memory.create_segment(kPage).ok());
+  EXPECT_FALSE(memory.create_segment(kPage, wire::ReserveKept::kAll).ok());
   const std::pair beside_none{kPage, std::uint64_t{0}};
   EXPECT_THAT(asked, ::testing::ElementsAre(beside_none, std::pair{kPage, kPage},
                                             std::pair{kPage, kPage}, beside_none));
@@ -180,23 +182,25 @@ TEST(MemfdDeviceBackend, ALackOfHugePagesIsKnownUntilTheNextSegmentHasSome) {
   ASSERT_TRUE(memory.uses_huge_pages());
   EXPECT_FALSE(memory.lacks_huge_pages());
   pool_has_some = false;
-  EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20).ok());
+  EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20, wire::ReserveKept::kAll).ok());
   EXPECT_EQ(asked, 2) << "huge pages first, then ordinary ones";
   EXPECT_TRUE(memory.lacks_huge_pages());
-  EXPECT_EQ(wire::code_of(memory.create_segment(4096).status()), wire::ErrorCode::kOutOfMemory);
+  EXPECT_EQ(wire::code_of(memory.create_segment(4096, wire::ReserveKept::kAll).status()),
+            wire::ErrorCode::kOutOfMemory);
   EXPECT_TRUE(memory.lacks_huge_pages()) << "a small segment says nothing of them";
   pool_has_some = true;
-  EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20).ok());
+  EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20, wire::ReserveKept::kAll).ok());
   EXPECT_FALSE(memory.lacks_huge_pages());
 }
 
 TEST(FakeMemory, FailsWhenItIsTold) {
   FakeMemory memory;
   memory.fail_only(2);
-  const auto first = memory.create_segment(4096);
+  const auto first = memory.create_segment(4096, wire::ReserveKept::kAll);
   EXPECT_TRUE(first.ok());
-  EXPECT_EQ(wire::code_of(memory.create_pages(4096, true).status()), wire::ErrorCode::kOutOfMemory);
-  const auto third = memory.create_pages(4096, false);
+  EXPECT_EQ(wire::code_of(memory.create_pages(4096, true, wire::ReserveKept::kAll).status()),
+            wire::ErrorCode::kOutOfMemory);
+  const auto third = memory.create_pages(4096, false, wire::ReserveKept::kAll);
   EXPECT_TRUE(third.ok());
   EXPECT_EQ(memory.calls(), 3U);
   EXPECT_EQ(memory.live(), (FakeMemory::Live{2, 8192}));

@@ -13,7 +13,8 @@ using HugePages = MemfdDeviceBackend::HugePages;
 class SparePageTest : public ::testing::Test {
  protected:
   std::unique_ptr<SharedMemory> make_one() {
-    return *source_.create_pages(wire::kSessionPageBytes, /*daemon_writes=*/false);
+    return *source_.create_pages(wire::kSessionPageBytes, /*daemon_writes=*/false,
+                                 wire::ReserveKept::kAll);
   }
 
   MemfdDeviceBackend source_{HugePages::kNever};
@@ -25,11 +26,12 @@ TEST_F(SparePageTest, IsGivenToTheNextWhoAsksForASessionPage) {
   auto made = make_one();
   const SharedMemory* const spare = made.get();
   pages_.keep(std::move(made));
-  EXPECT_NE(pages_.create_pages(wire::kBoardBytes, true)->get(), spare);
-  EXPECT_NE(pages_.create_pages(wire::kSessionPageBytes, true)->get(), spare);  // a takeover page
-  const auto taken = pages_.create_pages(wire::kSessionPageBytes, false);
+  EXPECT_NE(pages_.create_pages(wire::kBoardBytes, true, wire::ReserveKept::kAll)->get(), spare);
+  EXPECT_NE(pages_.create_pages(wire::kSessionPageBytes, true, wire::ReserveKept::kAll)->get(),
+            spare);  // a takeover page
+  const auto taken = pages_.create_pages(wire::kSessionPageBytes, false, wire::ReserveKept::kAll);
   EXPECT_EQ(taken->get(), spare);
-  const auto next = pages_.create_pages(wire::kSessionPageBytes, false);
+  const auto next = pages_.create_pages(wire::kSessionPageBytes, false, wire::ReserveKept::kAll);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ((*next)->size_bytes(), wire::kSessionPageBytes);
 }
@@ -49,7 +51,7 @@ TEST_F(SparePageTest, IsMadeOnceForEachThatIsTaken) {
   EXPECT_FALSE(pages_.begin_making());  // it is under way
   pages_.keep(make_one());
   EXPECT_FALSE(pages_.begin_making());  // it is there
-  ASSERT_TRUE(pages_.create_pages(wire::kSessionPageBytes, false).ok());
+  ASSERT_TRUE(pages_.create_pages(wire::kSessionPageBytes, false, wire::ReserveKept::kAll).ok());
   EXPECT_TRUE(pages_.begin_making());
 }
 
@@ -57,7 +59,7 @@ TEST_F(SparePageTest, IsTriedAgainWhenOneIsAskedForWhereItCouldNotBeMade) {
   ASSERT_TRUE(pages_.begin_making());
   pages_.keep(nullptr);
   EXPECT_FALSE(pages_.begin_making());
-  ASSERT_TRUE(pages_.create_pages(wire::kSessionPageBytes, false).ok());
+  ASSERT_TRUE(pages_.create_pages(wire::kSessionPageBytes, false, wire::ReserveKept::kAll).ok());
   EXPECT_TRUE(pages_.begin_making());
 }
 

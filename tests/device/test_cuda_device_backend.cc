@@ -66,7 +66,7 @@ TEST_F(CudaBackend, AMissingOrOldDriverIsSaidToBeWrong) {
 }
 
 TEST_F(CudaBackend, SegmentsHaveAHandleAndNothingThatTheDaemonSees) {
-  auto segment = first().create_segment(kGranule);
+  auto segment = first().create_segment(kGranule, wire::ReserveKept::kAll);
   ASSERT_TRUE(segment.ok()) << segment.status();
   EXPECT_EQ((*segment)->size_bytes(), kGranule);
   EXPECT_NE((*segment)->handle(), nullptr);
@@ -78,13 +78,13 @@ TEST_F(CudaBackend, WhatTheGpuLacksIsOutOfMemoryAndWhatIsGivenBackIsThereAgain) 
   FAKECUDA_STAND_IN_ONLY();
   CudaDeviceBackend& backend = first();
   {
-    const auto most = backend.create_segment(std::uint64_t{1} << 30);
+    const auto most = backend.create_segment(std::uint64_t{1} << 30, wire::ReserveKept::kAll);
     ASSERT_TRUE(most.ok()) << most.status();
-    const auto more = backend.create_segment(kGranule);
+    const auto more = backend.create_segment(kGranule, wire::ReserveKept::kAll);
     EXPECT_EQ(code_of(more.status()), ErrorCode::kOutOfMemory);
     EXPECT_THAT(wire::message_of(more.status()), HasSubstr(backend.device()));
   }
-  EXPECT_TRUE(backend.create_segment(std::uint64_t{1} << 30).ok());
+  EXPECT_TRUE(backend.create_segment(std::uint64_t{1} << 30, wire::ReserveKept::kAll).ok());
 }
 
 TEST_F(CudaBackend, AFailureHalfwayKeepsNothing) {
@@ -93,7 +93,9 @@ TEST_F(CudaBackend, AFailureHalfwayKeepsNothing) {
   for (const char* const call :
        {"cudaMemsetAsync", "cudaStreamSynchronize", "cudaIpcGetMemHandle"}) {
     world->fail(call, 999);
-    EXPECT_EQ(code_of(backend.create_segment(kGranule).status()), ErrorCode::kInternal) << call;
+    EXPECT_EQ(code_of(backend.create_segment(kGranule, wire::ReserveKept::kAll).status()),
+              ErrorCode::kInternal)
+        << call;
   }
 }
 

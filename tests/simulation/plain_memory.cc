@@ -42,13 +42,13 @@ absl::Status PlainMemory::count_call() {
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> PlainMemory::create_segment(
-    std::uint64_t size_bytes) {
+    std::uint64_t size_bytes, wire::ReserveKept /*kept*/) {
   if (auto status = count_call(); !status.ok()) return status;
   return make(true, short_segments_ ? size_bytes / 2 : size_bytes);
 }
 
-absl::StatusOr<std::unique_ptr<SharedMemory>> PlainMemory::create_pages(std::uint64_t size_bytes,
-                                                                        bool /*daemon_writes*/) {
+absl::StatusOr<std::unique_ptr<SharedMemory>> PlainMemory::create_pages(
+    std::uint64_t size_bytes, bool /*daemon_writes*/, wire::ReserveKept /*kept*/) {
   if (auto status = count_call(); !status.ok()) return status;
   return make(false, size_bytes);
 }

@@ -53,9 +53,9 @@ class PlainMemory final : public server::DeviceBackend, public server::PageSourc
     return size_bytes > 4096 ? 4096 : 256;
   }
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
-      std::uint64_t size_bytes) override;
-  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
-                                                                     bool daemon_writes) override;
+      std::uint64_t size_bytes, wire::ReserveKept kept) override;
+  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(
+      std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept kept) override;
   absl::Status has_room(std::uint64_t /*bytes*/) override { return absl::OkStatus(); }
 
   // Of the calls from now on, the nth fails (1 = the next one); a file that is handed out counts.

@@ -124,8 +124,8 @@ void World::grow(std::size_t number) {
   const SegmentPool::Growth& growth = call.growth;
   const bool on_host = growth.device == "host";
   const auto make = [&] {
-    return on_host ? memory.create_segment(growth.size_bytes)
-                   : gpu.create_segment(growth.size_bytes);
+    return on_host ? memory.create_segment(growth.size_bytes, wire::ReserveKept::kAll)
+                   : gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll);
   };
   auto made = make();
   while (!made.ok() && (broker.work_off_ends() || (broker.files().going() != 0 && give_back()))) {

@@ -22,7 +22,7 @@ class FakeGpu : public server::DeviceBackend {
   SegmentSizes segment_sizes() const override { return {kGranule, 4 * kGranule, kGranule}; }
   std::uint64_t alignment_bytes(std::uint64_t /*size_bytes*/) const override { return 512; }
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
-      std::uint64_t size_bytes) override {
+      std::uint64_t size_bytes, wire::ReserveKept /*kept*/) override {
     return std::make_unique<Memory>(*this, size_bytes);
   }
   bool takes_descriptors() const override { return false; }

@@ -100,8 +100,9 @@ void FakeMemory::fail(std::uint64_t first, std::uint64_t last) {
   last_failure_ = last;
 }
 
-absl::Status FakeMemory::count_call() {
+absl::Status FakeMemory::count_call(wire::ReserveKept kept) {
   ++calls_;
+  if (has_reserve_ && kept != wire::ReserveKept::kAll) return absl::OkStatus();
   if (first_failure_ == 0 || calls_ < first_failure_ || calls_ > last_failure_) {
     return absl::OkStatus();
   }
@@ -111,25 +112,15 @@ absl::Status FakeMemory::count_call() {
 }
 
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> FakeMemory::create_segment(
-    std::uint64_t size_bytes) {
-  if (auto status = count_call(); !status.ok()) return status;
+    std::uint64_t size_bytes, wire::ReserveKept kept) {
+  if (auto status = count_call(kept); !status.ok()) return status;
   return make(size_bytes, PROT_NONE, sparse_, live_);
 }
 
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> FakeMemory::create_pages(
-    std::uint64_t size_bytes, bool daemon_writes) {
-  if (auto status = count_call(); !status.ok()) return status;
+    std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept kept) {
+  if (auto status = count_call(kept); !status.ok()) return status;
   return make(size_bytes, protection_of_pages(daemon_writes), sparse_, live_);
-}
-
-std::unique_ptr<server::SharedMemory> FakeMemory::create_from_reserve(std::uint64_t size_bytes) {
-  return has_reserve_ ? *make(size_bytes, PROT_NONE, sparse_, live_) : nullptr;
-}
-
-std::unique_ptr<server::SharedMemory> FakeMemory::create_pages_from_reserve(
-    std::uint64_t size_bytes, bool daemon_writes) {
-  if (!has_reserve_) return nullptr;
-  return *make(size_bytes, protection_of_pages(daemon_writes), sparse_, live_);
 }
 
 }  // namespace memlease::testing

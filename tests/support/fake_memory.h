@@ -31,14 +31,11 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
   SegmentSizes segment_sizes() const override { return kSizes; }
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
-      std::uint64_t size_bytes) override;
-  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
-                                                                     bool daemon_writes) override;
+      std::uint64_t size_bytes, wire::ReserveKept kept) override;
+  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(
+      std::uint64_t size_bytes, bool daemon_writes, wire::ReserveKept kept) override;
 
-  std::unique_ptr<server::SharedMemory> create_from_reserve(std::uint64_t size_bytes) override;
-  std::unique_ptr<server::SharedMemory> create_pages_from_reserve(std::uint64_t size_bytes,
-                                                                  bool daemon_writes) override;
-  // For whoever has little.
+  // For whoever has little there is memory, whatever fails.
   void have_reserve() { has_reserve_ = true; }
 
   absl::Status has_room(std::uint64_t bytes) override;
@@ -58,7 +55,7 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
 
  private:
   void fail(std::uint64_t first, std::uint64_t last);
-  absl::Status count_call();
+  absl::Status count_call(wire::ReserveKept kept);
 
   bool sparse_ = false;
   bool has_reserve_ = false;

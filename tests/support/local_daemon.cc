@@ -366,7 +366,8 @@ absl::StatusOr<server::Broker::Opened> LocalDaemon::make(
     server::DeviceBackend& device = growth.device == gpu_.device()
                                         ? static_cast<server::DeviceBackend&>(gpu_)
                                         : static_cast<server::DeviceBackend&>(memory_);
-    if (auto status = broker_.add_memory(growth, device.create_segment(growth.size_bytes));
+    if (auto status = broker_.add_memory(
+            growth, device.create_segment(growth.size_bytes, wire::ReserveKept::kAll));
         !status.ok()) {
       return status;
     }

@@ -83,8 +83,8 @@ struct Membership {
     for (;;) {
       auto growth = world.broker.add_slot(writes, id, slots());
       if (!growth.ok() || !*growth) return growth.status();
-      auto added =
-          world.broker.add_memory(**growth, world.memory.create_segment((*growth)->size_bytes));
+      auto added = world.broker.add_memory(
+          **growth, world.memory.create_segment((*growth)->size_bytes, wire::ReserveKept::kAll));
       if (!added.ok()) return added;
     }
   }

@@ -78,7 +78,8 @@ class BrokerWorld {
       if (!creation.ok()) return creation.status();
       if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
       const auto& growth = std::get<server::SegmentPool::Growth>(*creation);
-      auto added = broker.add_memory(growth, memory.create_segment(growth.size_bytes));
+      auto added = broker.add_memory(
+          growth, memory.create_segment(growth.size_bytes, wire::ReserveKept::kAll));
       if (!added.ok()) return added;
     }
   }

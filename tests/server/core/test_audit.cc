@@ -64,7 +64,10 @@ class AuditTest : public ::testing::Test {
       if (std::holds_alternative<Broker::Opened>(*creation)) return;
       const auto& growth = std::get<SegmentPool::Growth>(*creation);
       ASSERT_THAT(found(), IsEmpty()) << "while memory is made";
-      ASSERT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+      ASSERT_TRUE(
+          world.broker
+              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+              .ok());
     }
   }
   std::vector<std::string> found() const { return audit(world.broker).violations; }

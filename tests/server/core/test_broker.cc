@@ -468,7 +468,10 @@ TEST(Broker, ChargesAnArrayWhileItsMemoryIsMade) {
   EXPECT_EQ(code_of(second.status()), ErrorCode::kQuotaExceeded) << "two are more than the quota";
   EXPECT_FALSE(world.broker.add_memory(first, wire::defect("no memory")).ok());
   const auto third = growth_of("b");
-  ASSERT_TRUE(world.broker.add_memory(third, world.memory.create_segment(third.size_bytes)).ok());
+  ASSERT_TRUE(
+      world.broker
+          .add_memory(third, world.memory.create_segment(third.size_bytes, wire::ReserveKept::kAll))
+          .ok());
   EXPECT_TRUE(std::holds_alternative<Broker::Opened>(
       world.broker.create(session, spec_of("b"), false).value()));
 }

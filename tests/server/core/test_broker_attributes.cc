@@ -115,7 +115,10 @@ TEST(BrokerAttributes, AreChargedWhileMemoryIsMade) {
   ASSERT_TRUE(std::holds_alternative<SegmentPool::Growth>(*creation));
   const std::uint64_t charged = host_bytes(world, 1000);
   const auto& growth = std::get<SegmentPool::Growth>(*creation);
-  ASSERT_TRUE(world.broker.add_memory(growth, world.memory.create_segment(growth.size_bytes)).ok());
+  ASSERT_TRUE(world.broker
+                  .add_memory(growth, world.memory.create_segment(growth.size_bytes,
+                                                                  wire::ReserveKept::kAll))
+                  .ok());
   ASSERT_TRUE(world.try_create(owner, spec_of("u"), false, units("K")).ok());
   EXPECT_EQ(host_bytes(world, 1000), charged);
 }
@@ -134,7 +137,10 @@ TEST(BrokerAttributes, OfAReplicaAreItsHomesAndCountOnce) {
       EXPECT_TRUE(creation.ok()) << creation.status();
       if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return *opened;
       const auto& growth = std::get<SegmentPool::Growth>(*creation);
-      EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+      EXPECT_TRUE(
+          world.broker
+              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+              .ok());
     }
   }();
   EXPECT_EQ(replica.array->rare().attributes, made->array->rare().attributes);

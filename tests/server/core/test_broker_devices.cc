@@ -37,7 +37,10 @@ class BrokerDevices : public ::testing::Test {
       if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return opened->array->id;
       const auto& growth = std::get<SegmentPool::Growth>(*creation);
       EXPECT_EQ(growth.device, "GPU-1");
-      EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+      EXPECT_TRUE(
+          world.broker
+              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+              .ok());
     }
   }
   // The session becomes the writer, and has versions 1 and 2 in its slots.
@@ -113,7 +116,10 @@ TEST_F(BrokerDevices, OnlyWhoMayWriteTheArrayMayRecordItsEvents) {
   spec.mode = 0644;
   const auto created = world.broker.create(owner, spec, false);
   const auto& growth = std::get<SegmentPool::Growth>(*created);
-  ASSERT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+  ASSERT_TRUE(
+      world.broker
+          .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+          .ok());
   ASSERT_TRUE(world.broker.create(owner, spec, false).ok());
   const auto id = world.open(reader, "a");
   const wire::FileId file = world.broker.catalog().find(id)->rare().write_events.at().file;
@@ -135,7 +141,10 @@ TEST_F(BrokerDevices, ItsMemoryTakesNoDescriptors) {
   const auto growth = world.broker.create(session, large, false);
   ASSERT_TRUE(growth.ok()) << growth.status();
   const auto& missing = std::get<SegmentPool::Growth>(*growth);
-  EXPECT_TRUE(world.broker.add_memory(missing, gpu.create_segment(missing.size_bytes)).ok());
+  EXPECT_TRUE(
+      world.broker
+          .add_memory(missing, gpu.create_segment(missing.size_bytes, wire::ReserveKept::kAll))
+          .ok());
   EXPECT_TRUE(world.broker.create(session, large, false).ok());
 }
 
@@ -157,7 +166,9 @@ TEST_F(BrokerDevices, ItsLimitsAreApartFromTheHosts) {
   const auto& growth = std::get<SegmentPool::Growth>(*first);
   EXPECT_EQ(growth.size_bytes, 2U << 20);  // all that it may take
   EXPECT_TRUE(
-      limited_world.broker.add_memory(growth, limited.create_segment(growth.size_bytes)).ok());
+      limited_world.broker
+          .add_memory(growth, limited.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+          .ok());
   EXPECT_TRUE(create("a", 4).ok());
   EXPECT_EQ(limited_world.broker.host().quota.used_by(1000).bytes, 0U);
   const auto more = create("b", 1);

@@ -37,7 +37,7 @@ struct Table {
                   kNumbers};
 
   absl::StatusOr<FileId> add(uid_t uid = 1000) {
-    auto pages = memory.create_pages(4096, true);
+    auto pages = memory.create_pages(4096, true, wire::ReserveKept::kAll);
     EXPECT_TRUE(pages.ok()) << pages.status();
     return files.add({std::move(*pages), wire::FileKind::kBoard, {uid, 1000, 0600}, {}}, uid);
   }
@@ -276,7 +276,7 @@ TEST(RemovedFiles, AreChargedUntilTheyAreKnownToHaveGone) {
                     heap.push_back(std::move(garbage));
                   }};
   const auto add = [&] {
-    auto pages = memory.create_pages(4096, true);
+    auto pages = memory.create_pages(4096, true, wire::ReserveKept::kAll);
     return files.add({std::move(*pages), wire::FileKind::kBoard, {1000, 1000, 0600}, {}}, 1000)
         .value();
   };

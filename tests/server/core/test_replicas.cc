@@ -33,7 +33,10 @@ class ReplicasTest : public ::testing::Test {
       if (!creation.ok()) return creation.status();
       if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return *opened;
       const auto& growth = std::get<SegmentPool::Growth>(*creation);
-      EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+      EXPECT_TRUE(
+          world.broker
+              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+              .ok());
     }
   }
   wire::ArrayId open(Session& session, wire::ArrayId home) {

@@ -32,7 +32,8 @@ struct Pool {
     if (const auto at = segments.place(domain, bytes)) return *at;
     const auto growth = segments.reserve(domain, bytes, 1);
     if (!growth.ok()) return growth.status();
-    auto added = segments.add(*growth, memory.create_segment(growth->size_bytes));
+    auto added =
+        segments.add(*growth, memory.create_segment(growth->size_bytes, wire::ReserveKept::kAll));
     if (!added.ok()) return added;
     return *segments.place(domain, bytes);
   }
@@ -130,7 +131,7 @@ TEST(SegmentPool, WhoHasLittleIsGivenOfTheReserve) {
     const auto growth = pool.segments.reserve(domain, size_bytes, 1);
     EXPECT_TRUE(growth.ok());
     EXPECT_EQ(code_of(pool.segments.add(*growth, absl::CancelledError())), ErrorCode::kInternal);
-    return growth->has_little;
+    return growth->kept == wire::ReserveKept::kThreeEighths;
   };
   EXPECT_TRUE(may_have_of_the_reserve(kMine, 16 * kMiB));
   EXPECT_FALSE(may_have_of_the_reserve(kMine, 17 * kMiB));
@@ -145,7 +146,10 @@ TEST(SegmentPool, MemoryThatNobodyUsesGoesBack) {
   for (int i = 0; i < 3; ++i) {
     const auto growth = pool.segments.reserve(kMine, 100, 1);
     ASSERT_TRUE(growth.ok());
-    ASSERT_TRUE(pool.segments.add(*growth, pool.memory.create_segment(growth->size_bytes)).ok());
+    ASSERT_TRUE(
+        pool.segments
+            .add(*growth, pool.memory.create_segment(growth->size_bytes, wire::ReserveKept::kAll))
+            .ok());
   }
   const auto used = pool.segments.place(kMine, 100);
   ASSERT_TRUE(used);

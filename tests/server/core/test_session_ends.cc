@@ -100,7 +100,10 @@ TEST(SessionEndsOnGpus, EachCallEndsABoundedNumberOfReads) {
     auto creation = world.broker.create(keeper, spec, false);
     ASSERT_TRUE(creation.ok()) << creation.status();
     if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) {
-      ASSERT_TRUE(world.broker.add_memory(*growth, gpu.create_segment(growth->size_bytes)).ok());
+      ASSERT_TRUE(
+          world.broker
+              .add_memory(*growth, gpu.create_segment(growth->size_bytes, wire::ReserveKept::kAll))
+              .ok());
       ASSERT_TRUE(world.broker.create(keeper, spec, false).ok());
     }
     const wire::ArrayId id = world.open(reader, spec.name);
@@ -267,7 +270,10 @@ TEST_F(SessionEndsTest, ACoreThatEndsInTheMiddleReturnsEverything) {
       ASSERT_TRUE(created.ok()) << created.status();
       const auto* growth = std::get_if<SegmentPool::Growth>(&*created);
       if (growth == nullptr) continue;
-      ASSERT_TRUE(broker.add_memory(*growth, memory.create_segment(growth->size_bytes)).ok());
+      ASSERT_TRUE(broker
+                      .add_memory(*growth, memory.create_segment(growth->size_bytes,
+                                                                 wire::ReserveKept::kAll))
+                      .ok());
       ASSERT_TRUE(broker.create(session, spec_of(name), false).ok());
     }
     broker.exited(session.id);

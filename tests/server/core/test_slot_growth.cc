@@ -46,8 +46,8 @@ class SlotGrowthTest : public ::testing::Test {
     for (;;) {
       auto growth = world_.broker.add_slot(session, id_, slots);
       if (!growth.ok() || !*growth) return growth.status();
-      auto added =
-          world_.broker.add_memory(**growth, world_.memory.create_segment((*growth)->size_bytes));
+      auto added = world_.broker.add_memory(
+          **growth, world_.memory.create_segment((*growth)->size_bytes, wire::ReserveKept::kAll));
       if (!added.ok()) return added;
     }
   }

@@ -44,7 +44,10 @@ class SlotGrowthOnAGpu : public ::testing::Test {
         return opened->array->id;
       }
       const auto& growth = std::get<SegmentPool::Growth>(*creation);
-      EXPECT_TRUE(world_.broker.add_memory(growth, gpu_.create_segment(growth.size_bytes)).ok());
+      EXPECT_TRUE(
+          world_.broker
+              .add_memory(growth, gpu_.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
+              .ok());
     }
   }
   void publish(std::uint64_t version, std::uint32_t slot) {
