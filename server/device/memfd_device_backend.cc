@@ -57,6 +57,14 @@ absl::Status allocate(int fd, std::uint64_t at, std::uint64_t size_bytes) {
   return result == 0 ? absl::OkStatus() : failed("fallocate", size_bytes);
 }
 
+// Locks of bytes (F_OFD_SETLK) belong to the open file: those that somebody has put there who has
+// it, too, would be there for as long as the daemon has it, and be gone through at each close().
+void drop_locks(int fd) {
+  struct flock all{};
+  all.l_type = F_UNLCK;
+  (void)fcntl(fd, F_OFD_SETLK, &all);
+}
+
 UniqueFd create_memfd(const char* name, unsigned flags) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags));
   if (!fd && errno == EINVAL) {  // before Linux 6.3
@@ -115,7 +123,9 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
       if (!opened.ok()) return opened.status();
       writer_ = *std::move(opened);
     }
-    UniqueFd copy(fcntl((writable ? writer_ : reader_).get(), F_DUPFD_CLOEXEC, 0));
+    const int opened = (writable ? writer_ : reader_).get();
+    drop_locks(opened);
+    UniqueFd copy(fcntl(opened, F_DUPFD_CLOEXEC, 0));
     if (!copy) return failed("handing out a file", size_bytes_);
     return copy;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/device/memfd_device_backend.h"
@@ -140,6 +141,31 @@ TEST(MemfdDeviceBackend, WhoHasLittleMayHaveSomeOfTheReserve) {
     EXPECT_NE((*page)->data(), nullptr);
     EXPECT_FALSE(memory.create_pages(12288, daemon_writes, kThreeEighths).ok());
   }
+}
+
+TEST(MemfdDeviceBackend, LocksThatAClientHasPutOnAFileGoWhenItIsHandedOut) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  const auto board = memory.create_pages(65536, true, wire::ReserveKept::kAll);
+  ASSERT_TRUE(board.ok());
+  const auto client = (*board)->export_fd(false);
+  ASSERT_TRUE(client.ok());
+  const wire::UniqueFd apart(
+      ::open(fmt::format("/proc/self/fd/{}", client->get()).c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(apart);
+  const auto is_locked = [&] {
+    struct flock some{};
+    some.l_type = F_WRLCK;
+    EXPECT_EQ(::fcntl(apart.get(), F_OFD_GETLK, &some), 0);
+    return some.l_type != F_UNLCK;
+  };
+  struct flock bytes{};
+  bytes.l_type = F_RDLCK;
+  bytes.l_start = 100;
+  bytes.l_len = 1;
+  ASSERT_EQ(::fcntl(client->get(), F_OFD_SETLK, &bytes), 0);
+  EXPECT_TRUE(is_locked());
+  ASSERT_TRUE((*board)->export_fd(false).ok());
+  EXPECT_FALSE(is_locked());
 }
 
 // What a client takes out of his pages comes back when the daemon looks at them: so it counts for
