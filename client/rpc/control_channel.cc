@@ -272,27 +272,21 @@ absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& 
   return known->second;
 }
 
-// begin_call(), once there is room for one more connection or call.
+// begin_call(), once there is room for one more connection or call. Nothing: a moment has passed,
+// and it is to be tried again.
 absl::StatusOr<std::shared_ptr<Line>> await_call(State& s, const ControlSocket& to,
                                                  std::chrono::milliseconds longest,
-                                                 InterruptCheck interrupt) {
-  const std::uint32_t generation = fork_generation();
-  const auto check = [&] {
-    auto status = interrupt();
-    return generation == fork_generation() ? status : forked_in_call();
-  };
-  const auto end = Clock::now() + longest;
-  BusyRetries retries(to.directory(), end, check);
-  for (;;) {
-    auto line = begin_call(s, to, end);
-    if (!line.ok()) {
-      if (auto stop = retries.after(line.status()); !stop.ok()) return stop;
-      continue;
-    }
-    if (*line != nullptr) return line;
-    if (auto stop = check(); !stop.ok()) return stop;
-    if (Clock::now() >= end) return too_many_calls(to, longest);
+                                                 Clock::time_point end, BusyRetries& retries,
+                                                 InterruptCheck check) {
+  auto line = begin_call(s, to, end);
+  if (!line.ok()) {
+    if (auto stop = retries.after(line.status()); !stop.ok()) return stop;
+    return nullptr;
   }
+  if (*line != nullptr) return line;
+  if (auto stop = check(); !stop.ok()) return stop;
+  if (Clock::now() >= end) return too_many_calls(to, longest);
+  return nullptr;
 }
 
 // Without its poll set gRPC would abort.
@@ -369,21 +363,32 @@ absl::Status run_control_call(
     used = state;
   }
   State& s = *used;
-  grpc::Status result;
-  {
-    auto line = await_call(s, socket, longest, interrupt);
+  const std::uint32_t generation = fork_generation();
+  const auto check = [&] {
+    auto status = interrupt();
+    return generation == fork_generation() ? status : forked_in_call();
+  };
+  const auto until = Clock::now() + longest;
+  BusyRetries retries(socket.directory(), until, check);
+  for (;;) {
+    auto line = await_call(s, socket, longest, until, retries, check);
     if (!line.ok()) return line.status();
-    const std::uint32_t generation = fork_generation();
-    const absl::Cleanup end = [&] {  // also where the thread is ended in the middle of it
-      if (generation != fork_generation()) {
-        new std::shared_ptr<Line>(*line);  // the parent's, kept for ever
-        return;
-      }
-      end_call(s, socket, *std::move(line), result.error_code() == grpc::StatusCode::UNAVAILABLE);
-    };
-    result = call((*line)->channel);
+    if (*line == nullptr) continue;
+    grpc::Status result;
+    {
+      const absl::Cleanup end = [&] {  // also where the thread is ended in the middle of it
+        if (generation != fork_generation()) {
+          new std::shared_ptr<Line>(*line);  // the parent's, kept for ever
+          return;
+        }
+        end_call(s, socket, *std::move(line), result.error_code() == grpc::StatusCode::UNAVAILABLE);
+      };
+      result = call((*line)->channel);
+    }
+    const auto status = wire::from_grpc(result);
+    if (!wire::is_turned_away(result)) return status;
+    if (auto stop = retries.after(status); !stop.ok()) return stop;
   }
-  return wire::from_grpc(result);
 }
 
 }  // namespace memlease::internal

@@ -19,9 +19,16 @@ def withdrawn_after_error(array: Array) -> Iterator[None]:
         yield
     except BaseException:
         with contextlib.suppress(Error):
-            if array.created and array.version == 0:
+            if array.created and not _has_version(array):
                 array.withdraw()
         raise
+
+
+def _has_version(array: Array) -> bool:
+    try:
+        return array.version != 0
+    except Error:
+        return False
 
 
 def elements_to_fill(name: str, fill: Any, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -7,11 +7,13 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "fmt/format.h"
+#include "server/loop/thread_time.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -24,6 +26,8 @@ constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
 // An edge comes whenever the peer takes a message; at most times the socket is writable anyway.
 constexpr std::uint32_t kHoldingBack = EPOLLOUT | EPOLLET | EPOLLRDHUP;
 
+// Of a processor, for frames that nobody has looked at.
+constexpr std::chrono::milliseconds kLastWords{5};
 constexpr const char* kForkHint = "After fork, connect again: the child is a session of its own.";
 
 }  // namespace
@@ -55,8 +59,10 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
   }
-  auto added = loop_->add(socket_.get(), kReading,
-                          [this](std::uint32_t events) { end_unless(serve(events)); });
+  const uid_t payer = options_->payer_of(peer_.uid);
+  const auto user = payer == ::geteuid() ? std::nullopt : std::optional(payer);
+  auto added = loop_->add(
+      socket_.get(), kReading, [this](std::uint32_t events) { end_unless(serve(events)); }, user);
   if (!added.ok()) return added;
   handshake_timer_ = loop_->after(options_->handshake_deadline, [this] {
     end_unless(reject(make_error(ErrorCode::kTimeout,
@@ -115,9 +121,10 @@ bool AttachConnection::serve(std::uint32_t events) {
 }
 
 // They may still wait in the socket when the hang-up, or the exit, is seen. Behind more frames than
-// that nobody looks for them.
+// that time is enough for nobody looks for them.
 Farewell AttachConnection::last_words() {
-  for (int frames = 0; state_ == State::kServing && frames < 1024; ++frames) {
+  const auto until = thread_time() + kLastWords;
+  while (state_ == State::kServing && thread_time() < until) {
     const auto received = receive();
     if (received.outcome != wire::Received::Outcome::kFrame) break;
     const auto frame = wire::parse_frame(received.bytes(), protocol_);

@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "server/config/to_number.h"
+#include "wire/array_spec.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -65,6 +67,12 @@ absl::StatusOr<NameRule> reserve_names(std::string_view pattern, bool for_group,
                                        std::string_view holder) {
   auto parsed = NamePattern::parse(pattern);
   if (!parsed.ok()) return parsed.status();
+  std::string example(pattern);
+  std::ranges::replace_if(example, [](char c) { return c == '*' || c == '?'; }, 'a');
+  if (auto matched = wire::validate_name(example); !matched.ok()) {
+    return wrong_holder(
+        fmt::format("no name matches \"{}\": {}.", pattern, wire::message_of(matched)));
+  }
   const std::string name(holder);
   const auto id = id_of(name, for_group);
   if (!id.ok()) return id.status();

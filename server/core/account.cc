@@ -14,9 +14,10 @@ constexpr std::string_view kFewerCalls = "Make fewer calls at once, by fewer con
 
 // clang-format off
 constexpr std::array<ResourceFacts, kResources> kFacts{{
-    {&Usage::bytes, "bytes", "bytes", "bytes", kFewer},
+    {&Usage::bytes, "bytes", "bytes", "bytes",
+     "Withdraw arrays, see who holds withdrawn ones (memleasectl holders)"},
     {&Usage::arrays, "arrays", "arrays", "arrays", kFewer},
-    {&Usage::sessions, "sessions", "sessions", "sessions", kFewer},
+    {&Usage::sessions, "sessions", "sessions", "sessions", "Close clients"},
     {&Usage::descriptors, "descriptors", "descriptors", "descriptors", kFewer},
     {&Usage::page_bytes, "page_bytes", "page_bytes", "bytes of boards and rows", kFewer},
     {&Usage::file_numbers, "file_numbers", "file_numbers", "numbers of shared files",

@@ -223,10 +223,10 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     wire::ArraySpec stands = existing->spec();
     stands.strides_bytes = wire::strides_bytes_of(stands);
     const bool readable = may_read(session.peer, existing->domain);
-    if (!exist_ok || !readable) {
-      // Of one that the caller may not read nothing is told.
-      return name_is_taken(*existing, existing->creator == session.id,
-                           !readable || wanted == stands);
+    // Of one that the caller may not read nothing else is told.
+    if (!readable) return name_is_anothers(spec.name);
+    if (!exist_ok) {
+      return name_is_taken(*existing, existing->creator == session.id, wanted == stands);
     }
     if (owner && *owner != existing->domain.uid) return of_another_user(*existing, *owner);
     if (wanted != stands) return other_array(stands, wanted);

@@ -50,7 +50,11 @@ absl::Status ConnectionCharges::settle(uid_t payer, User& user) const {
   while (user.descriptors.size() > beyond) user.descriptors.pop_back();
   while (user.descriptors.size() < beyond) {
     auto charge = quota_.charge(payer, Resource::kDescriptors, kConnectionDescriptors);
-    if (!charge.ok()) return charge.status();
+    if (!charge.ok()) {
+      if (!user.descriptors.empty()) return charge.status();
+      charge = quota_.account(payer).empty_charge(Resource::kDescriptors);
+      charge->add_anyway(kConnectionDescriptors);
+    }
     user.descriptors.push_back(*std::move(charge));
   }
   return absl::OkStatus();

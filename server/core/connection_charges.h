@@ -30,7 +30,9 @@ class ConnectionCharges {
     std::vector<Charge> connections;
     std::vector<Charge> descriptors;  // of those that sessions have no room for
   };
-  // Charges the descriptors that are to be charged, and no others.
+  // Charges the descriptors that are to be charged, and no others. The first is charged whatever
+  // the limit is: by that connection a user can look, and withdraw what is too much, also where
+  // limits have been lowered or others have come.
   absl::Status settle(uid_t payer, User& user) const;
 
   Quota& quota_;

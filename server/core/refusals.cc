@@ -63,6 +63,12 @@ absl::Status name_is_taken(const Array& by, bool own, bool is_alike) {
                                : ""));
 }
 
+absl::Status name_is_anothers(const std::string& name) {
+  return make_error(ErrorCode::kAlreadyExists,
+                    fmt::format("the name '{}' is taken, by an array that you may not read", name),
+                    "Take another name; whose array it is can root, and the daemon's user, see.");
+}
+
 absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted) {
   return make_error(
       ErrorCode::kAlreadyExists,

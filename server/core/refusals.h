@@ -32,6 +32,8 @@ absl::Status no_such_device(std::string_view device,
                             const std::vector<std::string>& known);  // kUnsupported
 // kAlreadyExists. `own`: by an array of the caller's own process.
 absl::Status name_is_taken(const Array& by, bool own, bool is_alike);
+// The same, of one that the caller may not read.
+absl::Status name_is_anothers(const std::string& name);
 // The name stands for an array of another kind. kAlreadyExists.
 absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted);
 // Whoever wants an array of `owner` alone. kDenied, but of a wrong call kInvalidArgument.

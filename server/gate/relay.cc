@@ -39,6 +39,7 @@ Relay::Relay(EventLoop& loop, ClientSocket client, wire::UniqueFd server, const 
              Allowance& of_uid, Account& account, Moved moved, Ended ended)
     : loop_(loop),
       unread_(limits.unread),
+      user_(account.uid()),
       moved_(std::move(moved)),
       ended_(std::move(ended)),
       meter_(limits.connection, of_uid, account),
@@ -139,7 +140,7 @@ bool Relay::watch(Socket& socket, std::uint32_t events) {
   if (events == 0) {
     loop_.remove(socket.fd);
   } else if (before == 0) {
-    return loop_.add(socket.fd, events, [this](std::uint32_t) { on_ready(); }).ok();
+    return loop_.add(socket.fd, events, [this](std::uint32_t) { on_ready(); }, user_).ok();
   } else {
     loop_.modify(socket.fd, events);
   }

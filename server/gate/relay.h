@@ -8,6 +8,8 @@
 // run.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -99,6 +101,7 @@ class Relay {
 
   EventLoop& loop_;
   const std::chrono::milliseconds unread_;
+  const uid_t user_;  // of the account
 
   const Moved moved_;
   Ended ended_;  // until it is called

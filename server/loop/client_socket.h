@@ -30,11 +30,12 @@ class ClientSocket {
   // Gives it to who trusts the client.
   wire::UniqueFd release() { return std::move(socket_); }
 
-  // As recv() without flags, of a stream without SO_PASSCRED; EBADMSG if a descriptor is the next
-  // that comes, which stays.
+  // As recv() without flags, of a stream without SO_PASSCRED, but perhaps less than is there;
+  // EBADMSG if a descriptor is the next that comes, which stays.
   ssize_t receive(std::span<char> buffer);
 
  private:
+  ssize_t take(std::span<char> bytes);
   void hang_up();
   bool take_out_rest();
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/loop/thread_time.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -17,6 +18,10 @@ namespace {
 constexpr std::uint64_t kWakeKey = 0;  // keys of add() begin at 2
 constexpr std::uint64_t kTimerKey = 1;
 constexpr int kEventsPerWait = 64;
+// Far above what a message takes.
+constexpr std::chrono::milliseconds kLong{2};
+constexpr int kRest = 8;
+constexpr std::chrono::milliseconds kLongerRest{100};  // where the kernel has no room to watch
 
 absl::Status failed(std::string_view call) {
   return wire::errno_error(wire::ErrorCode::kInternal, fmt::format("event loop: {}", call), errno,
@@ -62,23 +67,27 @@ EventLoop::EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd t
 
 EventLoop::~EventLoop() = default;
 
-absl::Status EventLoop::add(int fd, std::uint32_t events, Callback callback) {
+absl::Status EventLoop::add(int fd, std::uint32_t events, Callback callback,
+                            std::optional<std::uint32_t> user) {
   const Key key = ++last_key_;
   if (!watch(epoll_.get(), fd, EPOLL_CTL_ADD, events, key)) return failed("epoll_ctl");
   keys_[fd] = key;
-  callbacks_[key] = std::make_shared<Callback>(std::move(callback));
+  watched_[key] = std::make_shared<Watched>(fd, std::move(callback), user, events);
   return absl::OkStatus();
 }
 
 void EventLoop::modify(int fd, std::uint32_t events) {
-  watch(epoll_.get(), fd, EPOLL_CTL_MOD, events, keys_.at(fd));
+  const Key key = keys_.at(fd);
+  Watched& watched = *watched_.at(key);
+  watched.events = events;
+  if (!watched.rests) watch(epoll_.get(), fd, EPOLL_CTL_MOD, events, key);
 }
 
 void EventLoop::remove(int fd) {
   const auto found = keys_.find(fd);
   if (found == keys_.end()) return;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  callbacks_.erase(found->second);
+  watched_.erase(found->second);
   keys_.erase(found);
 }
 
@@ -127,10 +136,40 @@ void EventLoop::run() {
 void EventLoop::dispatch(Key key, std::uint32_t events) {
   if (key == kWakeKey) return run_posted();
   if (key == kTimerKey) return run_due_timers();
-  const auto found = callbacks_.find(key);
-  if (found == callbacks_.end()) return;
-  const auto kept = found->second;  // the callback may remove itself
-  (*kept)(events);
+  const auto found = watched_.find(key);
+  if (found == watched_.end()) return;
+  const auto watched = found->second;  // the callback may remove itself
+  if (!watched->user) return watched->callback(events);
+  if (const auto resting = resting_.find(*watched->user); resting != resting_.end()) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched->fd, nullptr);
+    watched->rests = true;
+    resting->second.push_back(key);
+    return;
+  }
+  const auto before = thread_time();
+  watched->callback(events);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(thread_time() - before);
+  if (taken >= kLong) begin_rest(*watched->user, kRest * taken);
+}
+
+void EventLoop::begin_rest(std::uint32_t user, std::chrono::milliseconds time) {
+  resting_[user];
+  after(time, [this, user] { end_rest(user); });
+}
+
+void EventLoop::end_rest(std::uint32_t user) {
+  std::vector<Key> unwatched;
+  const auto rested = resting_.extract(user);
+  for (const Key key : rested.mapped()) {
+    const auto found = watched_.find(key);
+    if (found == watched_.end()) continue;
+    Watched& watched = *found->second;
+    watched.rests = !watch(epoll_.get(), watched.fd, EPOLL_CTL_ADD, watched.events, key);
+    if (watched.rests) unwatched.push_back(key);
+  }
+  if (unwatched.empty()) return;
+  begin_rest(user, kLongerRest);
+  resting_.at(user) = std::move(unwatched);
 }
 
 void EventLoop::run_posted() {

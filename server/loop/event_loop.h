@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -39,8 +40,10 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
 
   // `events` as in epoll_ctl(2). The descriptor stays the caller's, who removes it before closing
-  // it.
-  absl::Status add(int fd, std::uint32_t events, Callback callback);
+  // it. `user`: who can make the callback take long, as by what the kernel does for his socket:
+  // then all of his rest for eight times as long, so that he has a ninth of the loop's time.
+  absl::Status add(int fd, std::uint32_t events, Callback callback,
+                   std::optional<std::uint32_t> user = {});
   // Of a descriptor that was added.
   void modify(int fd, std::uint32_t events);
   // From here on the callback is not called, even for an event that has already been fetched. It
@@ -60,9 +63,18 @@ class EventLoop {
 
  private:
   using Key = std::uint64_t;  // unique per add(), so that a late event never meets a reused number
+  struct Watched {
+    const int fd;
+    const Callback callback;
+    const std::optional<std::uint32_t> user;
+    std::uint32_t events;
+    bool rests = false;  // the kernel does not watch it
+  };
 
   EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer);
   void dispatch(Key key, std::uint32_t events);
+  void begin_rest(std::uint32_t user, std::chrono::milliseconds time);
+  void end_rest(std::uint32_t user);
   void run_posted();
   void run_due_timers();
   void arm_timer();
@@ -76,7 +88,8 @@ class EventLoop {
   Key last_key_ = 0;
   std::uint64_t last_timer_ = 0;
   std::unordered_map<int, Key> keys_;
-  std::unordered_map<Key, std::shared_ptr<Callback>> callbacks_;
+  std::unordered_map<Key, std::shared_ptr<Watched>> watched_;
+  std::unordered_map<std::uint32_t, std::vector<Key>> resting_;  // by their users
   std::map<TimerId, Task> timers_;
   Clock::time_point armed_;  // what timer_ is armed for; epoch: not armed
 

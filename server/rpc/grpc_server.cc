@@ -29,6 +29,8 @@ std::string_view hint_about(Excess excess) {
     case Excess::kBytesInFlight:
       return "See what this process is; many honest ones of its user may need more "
              "quota_request_bytes.";
+    case Excess::kUnreadReplies:
+      return "Its user's processes do not take their answers: see whether they are stopped.";
     case Excess::kMemory:
       return "Its user's calls kept most of the daemon's memory as that ran out: see what this "
              "process is; many honest ones need a higher limit (MemoryMax=).";
@@ -48,7 +50,7 @@ constexpr std::size_t kBytesOfConnection = std::size_t{25} << 10;
 constexpr std::size_t kBytesOfCall = std::size_t{24} << 10;
 constexpr std::size_t kBytesOfAnswer = std::size_t{384} << 10;
 constexpr std::size_t kWorthCutting = std::size_t{8} << 20;
-constexpr std::size_t kMostUntaken = std::size_t{16} << 20;
+constexpr std::size_t kMostUntaken = std::size_t{36} << 20;
 constexpr std::chrono::milliseconds kOld{100};
 constexpr std::chrono::milliseconds kLoadStep{50};
 constexpr std::chrono::seconds kLastWords{1};

@@ -44,7 +44,7 @@ struct GrpcLimits {
   // one for each call of a shell loop costs more.
   std::chrono::milliseconds linger{1000};
   // Answers that are not taken for so long are what an account may have some of, as processes are
-  // stopped now and then, but not 16 MiB.
+  // stopped now and then, 64 of a job among them; but not 36 MiB.
   std::chrono::milliseconds untaken{3000};
   // Cut for the memory that its calls kept, an account gets no new connections for so long.
   std::chrono::milliseconds kept_out{5000};

@@ -83,7 +83,7 @@ TEST_F(ThreadLimit, HasNoEffectOnceItIsLifted) {
   EXPECT_EQ(wire::code_of(control.list("")), wire::ErrorCode::kDenied);
   std::atomic<int> refused = 0;
   const auto call = [&] {
-    if (wire::code_of(control.list("")) == wire::ErrorCode::kQuotaExceeded) ++refused;
+    if (wire::code_of(control.list("")) == wire::ErrorCode::kBusy) ++refused;
   };
   limit_threads(daemon_.pid(), daemon_.threads());
   at_once([&] {
@@ -105,9 +105,9 @@ TEST(ThreadLimits, AreSurvivedHoweverFewAreLeft) {
     limit_threads(daemon.pid(), daemon.threads() + left);
     const absl::Status answer = RawControl(daemon.directory(), kUser).list("");
     EXPECT_THAT(wire::code_of(answer),
-                AnyOf(wire::ErrorCode::kDenied,          // served: no token
-                      wire::ErrorCode::kDaemonLost,      // the connection refused
-                      wire::ErrorCode::kQuotaExceeded))  // the call refused
+                AnyOf(wire::ErrorCode::kDenied,      // served: no token
+                      wire::ErrorCode::kDaemonLost,  // the connection refused
+                      wire::ErrorCode::kBusy))       // the call turned away
         << answer;
     EXPECT_EQ(daemon.wait(0), -1) << "it has ended";
   }

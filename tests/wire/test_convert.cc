@@ -82,6 +82,16 @@ TEST(ConvertStatus, ErrorsOfGrpcItselfGetTheNearestCode) {
   }
 }
 
+TEST(ConvertStatus, WhoFoundNoThreadMayTryAgain) {
+  const grpc::Status turned_away(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                 "Server Threadpool Exhausted");
+  EXPECT_TRUE(is_turned_away(turned_away));
+  EXPECT_EQ(code_of(from_grpc(turned_away)), ErrorCode::kBusy);
+  EXPECT_FALSE(is_turned_away({grpc::StatusCode::RESOURCE_EXHAUSTED, "too long"}));
+  EXPECT_FALSE(is_turned_away({grpc::StatusCode::UNAVAILABLE, "Server Threadpool Exhausted"}));
+  EXPECT_FALSE(is_turned_away(to_grpc(make_error(ErrorCode::kBusy, "x"))));
+}
+
 TEST(ConvertStatus, DetailsThatAreNoErrorOfOursAreIgnored) {
   v1::Error unknown;
   unknown.set_code(999);

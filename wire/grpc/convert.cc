@@ -55,13 +55,12 @@ ErrorCode code_of_grpc(grpc::StatusCode code) {
 std::string_view hint_of_grpc(ErrorCode code) {
   switch (code) {
     case ErrorCode::kDaemonLost:
-      return "The daemon has ended, or refused one more connection, at a limit that its log names. "
-             "Connect again.";
+      return "The daemon has ended, or it has cut or refused a connection of this user's, at a "
+             "limit that its log names: then try again. Else connect again.";
     case ErrorCode::kTimeout:
       return "Is it stopped, or the machine overloaded?";
     case ErrorCode::kQuotaExceeded:
-      return "More calls of this user are under way than the daemon serves at once, or the message "
-             "is too long. Try again later, or ask for less.";
+      return "The message is too long, or there is no room for it: ask for less.";
     case ErrorCode::kVersionSkew:
       return "The daemon is of another version: restart it, or update this side.";
     default:
@@ -123,6 +122,12 @@ grpc::Status to_grpc(const absl::Status& status) {
           bounded(message_of(status), kMaxStatusBytes), error.SerializeAsString()};
 }
 
+// The words of ServerBuilder's synchronous services (server_cc.cc), in all releases.
+bool is_turned_away(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+         status.error_details().empty() && status.error_message() == "Server Threadpool Exhausted";
+}
+
 absl::Status from_grpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   v1::Error error;
@@ -130,10 +135,16 @@ absl::Status from_grpc(const grpc::Status& status) {
       is_error_code(error.code())) {
     return make_error(static_cast<ErrorCode>(error.code()), error.message(), error.hint());
   }
+  if (is_turned_away(status)) {
+    return make_error(ErrorCode::kBusy,
+                      "as many calls of this user are under way as the daemon serves at once",
+                      "Try again later, or let fewer processes and threads call at once.");
+  }
   const ErrorCode code = code_of_grpc(status.error_code());
   if (code == ErrorCode::kDaemonLost) {
     return make_error(code,
-                      fmt::format("the daemon has gone, or does not answer any more (gRPC: {})",
+                      fmt::format("the connection is lost, or the daemon does not answer any more "
+                                  "(gRPC: {})",
                                   status.error_message()),
                       hint_of_grpc(code));
   }

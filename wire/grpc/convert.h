@@ -22,8 +22,12 @@ grpc::Status to_grpc(const absl::Status& status);
 
 // The error as make_error made it on the other side. For an error of gRPC itself, which has no
 // details, the nearest code: kDaemonLost for UNAVAILABLE, kTimeout for DEADLINE_EXCEEDED,
-// kQuotaExceeded for RESOURCE_EXHAUSTED, kInternal for what cannot happen between two memleases.
+// kQuotaExceeded for RESOURCE_EXHAUSTED, kBusy where is_turned_away(), kInternal for what cannot
+// happen between two memleases.
 absl::Status from_grpc(const grpc::Status& status);
+// gRPC had no thread for the call, which has not begun and may be made again: from_grpc() says
+// kBusy.
+bool is_turned_away(const grpc::Status& status);
 
 v1::ArraySpec to_proto(const ArraySpec& spec);
 // kInvalidArgument where a number does not fit its field; whether the spec makes sense is up to

@@ -118,6 +118,36 @@ TEST(ControlChannel, HasNoMoreCallsAtOnceThanTheDaemonAllows) {
   EXPECT_TRUE(run_nothing(socket, kNoInterrupts).ok());
 }
 
+// By a daemon that has begun nothing, as it had no thread for that.
+TEST(ControlChannel, IsAskedAgainWhereItsCallsAreTurnedAway) {
+  const testing::TemporaryFolder directory;
+  const wire::UniqueFd daemon = testing::bind_unix(directory.path() + "/control.sock", SOCK_STREAM);
+  ASSERT_EQ(::listen(daemon.get(), 5), 0);
+  const auto socket = ControlSocket::find(directory.path());
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  const grpc::Status turned_away(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                 "Server Threadpool Exhausted");
+  int calls = 0;
+  const auto in_the_end = [&](const auto&) { return ++calls < 4 ? turned_away : grpc::Status::OK; };
+  EXPECT_TRUE(run_control_call(**socket, kLost, kNoInterrupts, in_the_end).ok());
+  EXPECT_EQ(calls, 4);
+  const auto never = [&](const auto&) { return turned_away; };
+  const auto late = run_control_call(**socket, std::chrono::milliseconds(20), kNoInterrupts, never);
+  EXPECT_EQ(wire::code_of(late), wire::ErrorCode::kTimeout) << late;
+  EXPECT_NE(wire::message_of(late).find("calls of this user"), std::string::npos) << late;
+  const auto stopped = run_control_call(
+      **socket, kLost, [] { return interrupted(std::make_exception_ptr(1)); }, never);
+  EXPECT_NE(interrupt_of(stopped), nullptr) << stopped;
+  calls = 0;
+  const auto too_long = [&](const auto&) {
+    ++calls;
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "message larger than max");
+  };
+  const auto refused = run_control_call(**socket, kLost, kNoInterrupts, too_long);
+  EXPECT_EQ(wire::code_of(refused), wire::ErrorCode::kQuotaExceeded) << refused;
+  EXPECT_EQ(calls, 1);
+}
+
 // Of a daemon whose queue of connections is full.
 class BusyControlChannel : public ::testing::Test {
  protected:

@@ -32,6 +32,13 @@ TEST_F(ReservedNames, AreForUsersAndGroups) {
   check();
 }
 
+TEST_F(ReservedNames, AreNamesThatThereCanBe) {
+  for (const std::string pattern : {"*", "?", "s*/u?", "*/x*"}) {
+    file("[names]\n\"" + pattern + "\" = {owner = \"root\"}\n");
+    EXPECT_EQ(config().names.size(), 1U) << pattern;
+  }
+}
+
 TEST_F(ReservedNames, AReloadTakesThem) {
   const Config before = config();
   const std::string path = file("[names]\n\"sim/*\" = {owner = \"root\"}\n");

@@ -54,6 +54,18 @@ TEST(ConnectionCharges, AreRefusedWithNothingChanged) {
   EXPECT_EQ(quota.used_by(1).descriptors, 0U);
 }
 
+TEST(ConnectionCharges, AreNotRefusedToWhoNeedsAFirstOneToRepairThat) {
+  Quota quota({0, 0, 0, 7});
+  ConnectionCharges connections(quota);
+  auto much = quota.charge(1, Resource::kDescriptors, 7);
+  ASSERT_TRUE(much.ok());
+  EXPECT_TRUE(connections.connected(1).ok());
+  EXPECT_EQ(quota.used_by(1).descriptors, 7U + 3U);
+  EXPECT_EQ(code_of(connections.connected(1)), ErrorCode::kQuotaExceeded);
+  connections.disconnected(1);
+  EXPECT_EQ(quota.used_by(1).descriptors, 7U);
+}
+
 TEST(BrokerQuota, CountsConnectionsBesideSessions) {
   BrokerWorld world;
   const auto used = [&] { return world.broker.quota().used_by(1000).descriptors; };

@@ -1,12 +1,15 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -21,6 +24,7 @@
 #include "gtest/gtest.h"
 #include "server/loop/client_socket.h"
 #include "server/loop/close_aside.h"
+#include "server/loop/thread_time.h"
 #include "tests/support/eventually.h"
 #include "tests/support/lingering_socket.h"
 #include "tests/support/open_files.h"
@@ -203,6 +207,74 @@ TEST(ClientSocketOfStream, ReceivesUrgentBytesInTheirPlace) {
 }
 
 // Who has come and is not accepted is closed with the listening socket.
+// Each message that is taken has the kernel go through all who wait at the sender's end.
+class ManyWaitAtTheClientsEnd : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kThreads = 4;
+  static constexpr std::size_t kWaitsOfAThread = 1000;
+
+  ManyWaitAtTheClientsEnd() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    client_.reset(ends[0]);
+    socket_ = ClientSocket(wire::UniqueFd(ends[1]));
+    constexpr int kBuffer = 1 << 20;
+    EXPECT_EQ(::setsockopt(client_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kBuffer, sizeof kBuffer), 0);
+    while (::send(client_.get(), "x", 1, MSG_NOSIGNAL) == 1) ++pieces_;
+    for (std::thread& waits : threads_) {
+      waits = std::thread([fd = client_.get()] {
+        std::vector<pollfd> all(kWaitsOfAThread, {fd, 0, 0});
+        ::poll(all.data(), all.size(), -1);
+      });
+    }
+    // What the other side sends has it go through them, too.
+    EXPECT_TRUE(testing::eventually([this] {
+      const auto before = thread_time();
+      EXPECT_EQ(::send(socket_.get(), "x", 1, MSG_NOSIGNAL), 1);
+      return thread_time() - before > std::chrono::microseconds(20);
+    }));
+  }
+  ~ManyWaitAtTheClientsEnd() override {
+    ::shutdown(client_.get(), SHUT_RDWR);
+    for (std::thread& waits : threads_) waits.join();
+  }
+  // Of a call; in what time of this thread's.
+  std::chrono::nanoseconds receive(std::size_t& bytes) {
+    std::vector<char> buffer(pieces_);
+    const auto before = thread_time();
+    bytes = static_cast<std::size_t>(socket_.receive(buffer));
+    return thread_time() - before;
+  }
+
+  wire::UniqueFd client_;
+  ClientSocket socket_;
+  std::size_t pieces_ = 0;
+  std::array<std::thread, kThreads> threads_;
+};
+
+TEST_F(ManyWaitAtTheClientsEnd, OneCallTakesFewMessagesWhereThatTakesLong) {
+  std::size_t left = pieces_;
+  std::chrono::nanoseconds longest{0};
+  std::chrono::nanoseconds all{0};
+  while (left > 0) {
+    std::size_t bytes = 0;
+    const auto taken = receive(bytes);
+    ASSERT_GT(bytes, 0U);
+    ASSERT_LE(bytes, left);
+    left -= bytes;
+    all += taken;
+    longest = std::max(longest, taken);
+  }
+  EXPECT_GT(all, 5 * longest) << pieces_ << " messages";
+}
+
+TEST_F(ManyWaitAtTheClientsEnd, HangingUpDoesNotTakeThemAll) {
+  const auto before = thread_time();
+  socket_ = {};
+  const auto hanging_up = thread_time() - before;
+  EXPECT_LT(hanging_up, std::chrono::milliseconds(100)) << pieces_;
+}
+
 TEST(CloseAside, ClosesAListenerWithWhatWaits) {
   const auto files_before = testing::open_files();
   {

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/loop/event_loop.h"
+#include "server/loop/thread_time.h"
 #include "tests/support/open_files.h"
 #include "wire/error.h"
 
@@ -43,6 +44,70 @@ class EventLoopTest : public ::testing::Test {
   std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> seen_;
 };
+
+// What time this thread has had of a processor, so that a busy machine does not matter.
+void use_processor(milliseconds time) {
+  const auto end = thread_time() + time;
+  while (thread_time() < end) continue;
+}
+
+TEST_F(EventLoopTest, WhoTakesLongRestsEightTimesAsLongWithAllThatIsHis) {
+  using Clock = EventLoop::Clock;
+  constexpr milliseconds kRest{8 * 5};
+  const auto slow = readable();
+  const auto his = readable();
+  const auto anothers = readable();
+  Clock::time_point rests_until;
+  int slow_calls = 0;
+  int his_calls = 0;
+  int others_calls = 0;
+  const auto add = [&](const wire::UniqueFd& fd, std::uint32_t user, auto callback) {
+    ASSERT_TRUE(loop_->add(fd.get(), EPOLLIN, callback, user).ok());
+  };
+  add(slow, 1, [&](std::uint32_t) {
+    EXPECT_GE(Clock::now(), rests_until);
+    use_processor(milliseconds(5));
+    rests_until = Clock::now() + kRest - milliseconds(1);
+    if (++slow_calls == 4) loop_->stop();
+  });
+  add(his, 1, [&](std::uint32_t) {
+    ++his_calls;
+    EXPECT_GE(Clock::now(), rests_until);
+  });
+  add(anothers, 2, [&](std::uint32_t) { ++others_calls; });
+  loop_->run();
+  EXPECT_GT(others_calls, 10 * slow_calls);
+  EXPECT_GT(his_calls, 0);
+}
+
+TEST_F(EventLoopTest, ADescriptorThatRestsCanBeChangedAndRemoved) {
+  const auto slow = readable();
+  const auto changed = readable();
+  const auto removed = readable();
+  bool is_changed = false;
+  const auto add = [&](const wire::UniqueFd& fd, auto callback) {
+    ASSERT_TRUE(loop_->add(fd.get(), EPOLLIN, callback, 1).ok());
+  };
+  add(slow, [&](std::uint32_t) {
+    use_processor(milliseconds(5));
+    loop_->remove(slow.get());
+    // Both have been found to rest by then.
+    loop_->after(milliseconds(20), [&] {
+      is_changed = true;
+      loop_->modify(changed.get(), EPOLLOUT);
+      loop_->remove(removed.get());
+    });
+  });
+  add(changed, [&](std::uint32_t events) {
+    if (!is_changed) return;
+    EXPECT_EQ(events, static_cast<std::uint32_t>(EPOLLOUT));
+    loop_->stop();
+  });
+  add(removed, [&](std::uint32_t) { EXPECT_FALSE(is_changed); });
+  loop_->run();
+  EXPECT_TRUE(is_changed);
+  loop_->remove(changed.get());
+}
 
 TEST_F(EventLoopTest, CallsBackForAReadyDescriptorUntilItIsRemoved) {
   const auto fd = readable();

@@ -11,6 +11,7 @@
 #include "tests/server/rpc/grpc_fixture.h"
 #include "tests/support/http2_frames.h"
 #include "tests/support/unix_socket.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::testing {
 namespace {
@@ -219,27 +220,45 @@ TEST_F(GrpcServerTest, WhoTakesNoneOfManyAnswersIsCutAndNamed) {
   log_.set_level(server::LogLevel::kWarning);
   ::testing::internal::CaptureStderr();
   std::vector<wire::UniqueFd> few;
-  for (int i = 0; i < 2; ++i) few.push_back(hang(kOtherUid + 1, 21, path_));
+  for (int i = 0; i < 2; ++i) few.push_back(hang(kOtherUid + 1, 48, path_));
   std::vector<wire::UniqueFd> many;
-  for (int i = 0; i < 3; ++i) many.push_back(hang(kOtherUid, 20, path_));
+  for (int i = 0; i < 3; ++i) many.push_back(hang(kOtherUid, 33, path_));
   for (const wire::UniqueFd& one : many) EXPECT_NE(read_to_end(one.get()), "timeout");
   EXPECT_NE(client_of(kOtherUid).who_am_i(), "12345") << "he would come back at once";
   EXPECT_EQ(server_->gate_cuts().of(Excess::kUnreadReplies), 3U);
-  EXPECT_EQ(on_loop([&] { return quota_.used_by(kOtherUid + 1).requests; }), 42U);
+  EXPECT_EQ(on_loop([&] { return quota_.used_by(kOtherUid + 1).requests; }), 96U);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("uid=12345"));
   EXPECT_THAT(log, HasSubstr("limit=unread_replies"));
+}
+
+// Whose library then tries again.
+TEST_F(GrpcServerTest, WhoFindsNoThreadIsTurnedAway) {
+  start();
+  std::vector<std::thread> threads;
+  std::vector<GrpcClient> clients;
+  for (int i = 0; i < 140; ++i) clients.push_back(client_of(kOtherUid));
+  for (GrpcClient& client : clients) threads.emplace_back([&client] { client.wait(); });
+  EXPECT_TRUE(eventually([&] {
+    GrpcClient late = client_of(kOtherUid);
+    const std::string said = late.who_am_i();
+    return wire::is_turned_away({late.last_code(), said});
+  }));
+  EXPECT_EQ(client_of(kOtherUid + 1).who_am_i(), "12346");
+  handlers_.release = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(eventually([&] { return client_of(kOtherUid).who_am_i() == "12345"; }));
 }
 
 TEST_F(GrpcServerTest, WhoWaitsForADaemonThatStoodStillIsNotCut) {
   start({.linger = milliseconds(0), .untaken = milliseconds(500)});
   std::vector<std::thread> threads;
   std::vector<GrpcClient> clients;
-  for (int i = 0; i < 48; ++i) clients.push_back(client_of(kOtherUid));
+  for (int i = 0; i < 100; ++i) clients.push_back(client_of(kOtherUid));
   for (GrpcClient& client : clients) {
     threads.emplace_back([&client] { EXPECT_EQ(client.wait(), grpc::StatusCode::OK); });
   }
-  EXPECT_TRUE(eventually([&] { return handlers_.waiting == 48; }));
+  EXPECT_TRUE(eventually([&] { return handlers_.waiting == 100; }));
   on_loop([&] {
     const auto end = std::chrono::steady_clock::now() + milliseconds(800);
     while (std::chrono::steady_clock::now() < end) std::this_thread::sleep_until(end);
