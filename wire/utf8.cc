@@ -45,11 +45,33 @@ std::string to_utf8(std::string_view text) {
   return out;
 }
 
+Control control_at(std::string_view utf8, std::size_t at) {
+  const auto byte = [&](std::size_t i) -> std::uint32_t {
+    return at + i < utf8.size() ? static_cast<unsigned char>(utf8[at + i]) : 0;
+  };
+  const auto low_bits = [&](std::size_t i) { return byte(i) & 0x3FU; };
+  const std::uint32_t first = byte(0);
+  if (first < 0x20 || first == 0x7F) return {1, first};
+  if (first == 0xC2 || first == 0xD8) {
+    const std::uint32_t number = ((first & 0x1FU) << 6U) | low_bits(1);
+    if (number < 0xA0 || number == 0x61C) return {2, number};  // C1; ARABIC LETTER MARK
+  }
+  if (first == 0xE2) {
+    const std::uint32_t number = 0x2000U | (low_bits(1) << 6U) | low_bits(2);
+    const bool is_mark = number == 0x200E || number == 0x200F;
+    const bool is_embedding = number >= 0x202A && number <= 0x202E;
+    const bool is_isolate = number >= 0x2066 && number <= 0x2069;
+    if (is_mark || is_embedding || is_isolate) return {3, number};
+  }
+  return {};
+}
+
 std::string printable(std::string_view text) {
   std::string out = to_utf8(text);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if (is_control(out[i])) out[i] = '?';
-    if (is_long_control(out, i)) out.replace(i, 2, "?");
+    if (const Control control = control_at(out, i); control.bytes != 0) {
+      out.replace(i, control.bytes, "?");
+    }
   }
   return out;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,14 +17,12 @@ inline bool is_utf8_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-inline bool is_control(char byte) {
-  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
-}
-// U+0080 to U+009F are control characters, too. In UTF-8 their second byte is their number.
-inline bool is_long_control(std::string_view utf8, std::size_t at) {
-  return utf8[at] == '\xC2' && at + 1 < utf8.size() &&
-         static_cast<unsigned char>(utf8[at + 1]) < 0xA0;
-}
+// A character that moves a cursor, or turns the order of what is around it, as U+202E does.
+struct Control {
+  std::size_t bytes = 0;  // 0: the character at that place is none
+  std::uint32_t number = 0;
+};
+Control control_at(std::string_view utf8, std::size_t at);
 // What a terminal can be trusted with: '?' for control characters and for what is not UTF-8. Names
 // of processes are chosen by their owners, who may not move other people's cursors.
 std::string printable(std::string_view text);

@@ -172,10 +172,9 @@ std::string json_string(std::string_view text) {
     if (in[i] == '"' || in[i] == '\\') {
       out += '\\';
       out += in[i];
-    } else if (wire::is_control(in[i])) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(in[i]));
-    } else if (wire::is_long_control(in, i)) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(in[++i]));
+    } else if (const auto control = wire::control_at(in, i); control.bytes != 0) {
+      out += fmt::format("\\u{:04x}", control.number);
+      i += control.bytes - 1;
     } else {
       out += in[i];
     }

@@ -284,9 +284,10 @@ class Client(Closing):
                 owner=uid_of(owner),
             )
         array = Array(handle)
-        if elements is not None and array.version == 0:
+        if elements is not None:
             with withdrawn_after_error(array):
-                fill_array(array, elements)
+                if array.version == 0:
+                    fill_array(array, elements)
         return array
 
     def open(self, name: str, *, owner: int | str | None = None, **unknown: Never) -> Array:

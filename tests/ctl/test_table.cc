@@ -1,5 +1,6 @@
 #include "client/ctl/table.h"
 #include "gtest/gtest.h"
+#include "wire/utf8.h"
 
 namespace memlease::ctl {
 namespace {
@@ -200,6 +201,9 @@ TEST(Cell, ProcessNamesCannotControlTheTerminal) {
 
 TEST(Cell, JsonStringsAreEscaped) {
   EXPECT_EQ(json_string("a\"b\\c\n\x01\xFF\xC3\xB6"), "\"a\\\"b\\\\c\\u000a\\u0001?\xC3\xB6\"");
+  EXPECT_EQ(json_string("\xE2\x80\xAE\xC2\x9B\xD8\x9C\xE2\x81\xA6\xE2\x82\xAC"),
+            "\"\\u202e\\u009b\\u061c\\u2066\xE2\x82\xAC\"");
+  EXPECT_EQ(wire::printable("\xE2\x80\xAE\xC2\x9B\xE2\x82\xAC\x1B"), "??\xE2\x82\xAC?");
 }
 
 TEST(Cell, ValuesWithoutAMeaningAreNull) {

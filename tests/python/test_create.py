@@ -4,6 +4,7 @@ import memlease
 import ml_dtypes
 import numpy as np
 import pytest
+from memlease.testing import Daemon
 
 
 def test_device_cpu_is_host(memlease_client):
@@ -79,6 +80,15 @@ def test_an_array_whose_first_version_fails_is_withdrawn_by_who_made_it(
     with pytest.raises(KeyboardInterrupt):
         memlease_client.create("stands", shape=3, dtype="f4", fill=1, exist_ok=True)
     assert memlease_client.open("stands").id == stands.id
+
+
+def test_an_array_that_the_daemon_lets_nobody_fill_is_withdrawn(tmp_path):
+    daemon = Daemon(str(tmp_path / "run"), tmp_path / "log", "--quota-file-numbers=2")
+    with daemon.connect() as client:
+        with pytest.raises(memlease.QuotaExceeded, match="quota_file_numbers"):
+            client.create("a", shape=3, dtype="f4", fill=1, lifetime="persistent")
+        assert not client.exists("a")
+    daemon.stop()
 
 
 def test_orders_and_strides(memlease_client):

@@ -96,8 +96,12 @@ TEST(BrokerAccess, ExistOkOpensNoDoor) {
   BrokerWorld world;
   world.create(world.connect(1000), spec_of("secret"));
   Session& stranger = world.connect(1001);
-  EXPECT_EQ(code_of(world.try_create(stranger, spec_of("secret"), true).status()),
-            ErrorCode::kAlreadyExists);
+  for (const bool exist_ok : {false, true}) {
+    const auto taken = world.try_create(stranger, spec_of("secret"), exist_ok).status();
+    EXPECT_EQ(code_of(taken), ErrorCode::kAlreadyExists);
+    EXPECT_THAT(wire::message_of(taken), HasSubstr("that you may not read"));
+    EXPECT_THAT(wire::hint_of(taken), HasSubstr("another name"));
+  }
   EXPECT_TRUE(stranger.memberships.empty());
 }
 
