@@ -24,12 +24,14 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "fmt/format.h"
 #include "server/channel/refusal.h"
 #include "server/config/background.h"
 #include "server/config/configure.h"
 #include "server/config/directory.h"
 #include "server/config/service_environment.h"
 #include "server/daemon.h"
+#include "server/device/memfd_device_backend.h"
 #include "server/loop/errand.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
@@ -37,6 +39,7 @@
 #include "server/rpc/library_log.h"
 #include "server/telemetry/log.h"
 #include "wire/error.h"
+#include "wire/place.h"
 #include "wire/standard_descriptors.h"
 #include "wire/unique_fd.h"
 
@@ -99,6 +102,13 @@ void block_sighup() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// Whether others than the daemon's user may connect, by the mode of its socket.
+bool is_shared(const std::string& directory) {
+  struct stat status{};
+  const std::string socket = fmt::format("{}/{}", directory, wire::kControlSocket);
+  return stat(socket.c_str(), &status) == 0 && (status.st_mode & 0066U) != 0;
 }
 
 // What the daemon was started with, to be read again by SIGHUP.
@@ -209,6 +219,12 @@ int serve(Config config, const CommandLine& command_line, Background& background
     }
   });
   if (!added.ok()) return fail(log, added);
+  if (is_shared(config.directory) && !MemfdDeviceBackend::keeps_pages()) {
+    log.warning("who may write an array or a row can make the daemon, and others, wait",
+                {{"hint",
+                  "Give the daemon CAP_LINUX_IMMUTABLE (AmbientCapabilities=), on Linux 6.0 or "
+                  "later, or serve users who trust each other."}});
+  }
   const auto tell = [&] {
     log.info("serving", {{"directory", config.directory},
                          {"pid", getpid()},

@@ -1,6 +1,8 @@
 #include "server/device/memfd_device_backend.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -65,6 +67,17 @@ void drop_locks(int fd) {
   (void)fcntl(fd, F_OFD_SETLK, &all);
 }
 
+// Nobody takes pages out of an immutable file, or puts some in (fallocate(2)), which would have
+// whoever looks at them wait in the kernel for as long as he likes. What is open or mapped for
+// writing is written as ever. False: this takes Linux 6.0, CAP_LINUX_IMMUTABLE, and a file that is
+// not of huge pages.
+bool set_immutable(int fd, bool immutable) {
+  int flags = 0;
+  if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return false;
+  flags = immutable ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  return ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+}
+
 UniqueFd create_memfd(const char* name, unsigned flags) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags));
   if (!fd && errno == EINVAL) {  // before Linux 6.3
@@ -84,9 +97,10 @@ std::string transparent_huge_pages() {
 
 }  // namespace
 
-// What a file has been promised, while there is one. Its pages may not be there: a client can take
-// the memory out of those that he may write (FALLOC_FL_PUNCH_HOLE), and put it back on the account
-// of his own control group. Where the daemon looks at such a page, it is in the daemon's again.
+// What a file has been promised, while there is one. Its pages may not be there: where the file
+// cannot be immutable a client can take the memory out of those that he may write
+// (FALLOC_FL_PUNCH_HOLE), and put it back on the account of his own control group. Where the daemon
+// looks at such a page, it is in the daemon's again.
 class MemfdDeviceBackend::HeldBytes {
  public:
   HeldBytes(std::shared_ptr<Held> all, std::uint64_t bytes) : all_(std::move(all)), bytes_(bytes) {
@@ -119,9 +133,11 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
 
   absl::StatusOr<UniqueFd> export_fd(bool writable) override {
     if (writable && !writer_) {
+      if (is_immutable_) set_immutable(reader_.get(), false);
       auto opened = reopen(reader_.get(), O_RDWR, size_bytes_);
       if (!opened.ok()) return opened.status();
       writer_ = *std::move(opened);
+      is_immutable_ = set_immutable(writer_.get(), true);
     }
     const int opened = (writable ? writer_ : reader_).get();
     drop_locks(opened);
@@ -138,6 +154,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     return SharedMemory::elsewhere();
   }
   bool revoke() override {
+    if (is_immutable_) set_immutable(reader_.get(), false);
     const auto writer = reopen(reader_.get(), O_RDWR, size_bytes_);
     return writer.ok() && take_pages(writer->get(), size_bytes_);
   }
@@ -154,6 +171,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
  private:
   const UniqueFd reader_;
   UniqueFd writer_;
+  bool is_immutable_ = false;  // since there was a writer
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
@@ -255,6 +273,11 @@ DeviceBackend::SegmentSizes MemfdDeviceBackend::segment_sizes() const {
 
 std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) const {
   return size_bytes > 4096 ? 4096 : 256;
+}
+
+bool MemfdDeviceBackend::keeps_pages() {
+  const UniqueFd probe = create_memfd("memlease-probe", 0);
+  return probe && set_immutable(probe.get(), true);
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(

@@ -41,6 +41,10 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
 
   absl::Status has_room(std::uint64_t bytes) override;
 
+  // Whether those who may write a file can be kept from taking pages out of it, which makes whoever
+  // looks at it wait: for that it is immutable (ioctl_iflags(2)). It can on Linux 6.0 or later,
+  // with CAP_LINUX_IMMUTABLE.
+  static bool keeps_pages();
   // What a probe found, in words: "2 MiB pages from the pool" or why not.
   const std::string& huge_pages() const { return huge_pages_text_; }
   bool uses_huge_pages() const { return use_huge_pages_; }

@@ -1,5 +1,9 @@
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 
+#include <cstring>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -168,6 +172,52 @@ TEST(MemfdDeviceBackend, LocksThatAClientHasPutOnAFileGoWhenItIsHandedOut) {
   EXPECT_FALSE(is_locked());
 }
 
+bool punch(int fd, std::uint64_t size_bytes) {
+  return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                     static_cast<off_t>(size_bytes)) == 0;
+}
+
+// As where the daemon may not keep them.
+void let_pages_go(int fd) {
+  int flags = 0;
+  if (::ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags &= ~FS_IMMUTABLE_FL;
+  ::ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+
+// Who looks at pages that are just being taken out waits until they are.
+TEST(MemfdDeviceBackend, WhoMayWriteAFileTakesNoPagesOutOfItAndTheDaemonDoes) {
+  constexpr std::uint64_t kSize = std::uint64_t{64} << 10;
+  const bool goes = !MemfdDeviceBackend::keeps_pages();
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  for (const bool is_page : {true, false}) {
+    auto made = is_page ? memory.create_pages(kSize, false, wire::ReserveKept::kAll)
+                        : memory.create_segment(kSize, wire::ReserveKept::kAll);
+    ASSERT_TRUE(made.ok());
+    auto reader = (*made)->export_fd(false);
+    ASSERT_TRUE(reader.ok());
+    const void* const kept = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, reader->get(), 0);
+    ASSERT_NE(kept, MAP_FAILED);
+    for (int writers = 0; writers < 2; ++writers) {
+      const auto writer = (*made)->export_fd(true);
+      ASSERT_TRUE(writer.ok());
+      void* const data =
+          ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, writer->get(), 0);
+      ASSERT_NE(data, MAP_FAILED);
+      EXPECT_EQ(punch(writer->get(), kSize), goes);
+      EXPECT_EQ(::madvise(data, kSize, MADV_REMOVE) == 0, goes);
+      EXPECT_EQ(::fallocate(writer->get(), 0, 0, kSize) == 0, goes);
+      std::memset(data, 42, kSize);
+      EXPECT_EQ(std::memcmp(kept, data, kSize), 0);
+      ::munmap(data, kSize);
+    }
+    ASSERT_EQ((*made)->elsewhere(), server::Elsewhere::kNoWriter);
+    EXPECT_TRUE((*made)->revoke());
+    EXPECT_EQ(*static_cast<const char*>(kept), 0) << "for the daemon they go";
+    ::munmap(const_cast<void*>(kept), kSize);
+  }
+}
+
 // What a client takes out of his pages comes back when the daemon looks at them: so it counts for
 // as long as there is a file.
 TEST(MemfdDeviceBackend, RoomIsAskedForBesideAllThatItHolds) {
@@ -184,7 +234,8 @@ TEST(MemfdDeviceBackend, RoomIsAskedForBesideAllThatItHolds) {
   ASSERT_TRUE(page.ok());
   const auto writer = (*page)->export_fd(true);
   ASSERT_TRUE(writer.ok());
-  ASSERT_EQ(::fallocate(writer->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage), 0);
+  let_pages_go(writer->get());
+  ASSERT_TRUE(punch(writer->get(), kPage));
   EXPECT_TRUE(memory.create_segment(kPage, wire::ReserveKept::kAll).ok());
   left = 0;
   EXPECT_FALSE(memory.create_segment(kPage, wire::ReserveKept::kAll).ok());

@@ -208,6 +208,15 @@ TEST_F(Access, OneUsersConnectionsLeaveOthersDescriptors) {
   EXPECT_TRUE(owner.ask("create a 3 600 64 session").ok());
 }
 
+TEST_F(Access, ADaemonThatCannotKeepPagesInItsFilesSaysSoWhereOthersMayConnect) {
+  const auto warns = [](const std::string& mode) {
+    const PrivateDaemon daemon({"--socket-mode=" + mode, "--log-level=warning"}, kOwner.uid);
+    return daemon.log().find("CAP_LINUX_IMMUTABLE") != std::string::npos;
+  };
+  EXPECT_TRUE(warns("0666"));
+  EXPECT_FALSE(warns("0600"));
+}
+
 TEST_F(Access, OfASocketIsTheSocketsMode) {
   PrivateDaemon closed({"--socket-mode=0600"});
   Peer stranger(closed.directory(), kStranger);

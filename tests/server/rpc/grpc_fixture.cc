@@ -136,11 +136,11 @@ std::string GrpcClient::who_am_i_by_callback() {
   return status.ok() ? reply.names(0) : status.error_message();
 }
 
-grpc::StatusCode GrpcClient::wait() {
+grpc::Status GrpcClient::waited() {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
   v1::LookUpReply reply;
-  return stub_->LookUp(&context, v1::LookUpRequest(), &reply).error_code();
+  return stub_->LookUp(&context, v1::LookUpRequest(), &reply);
 }
 
 std::string GrpcClient::exchange(const std::string& method, const std::string& request) {

@@ -55,7 +55,8 @@ class GrpcClient {
   // The same, but this client's gRPC answers by a callback.
   std::string who_am_i_by_callback();
   // A call that lasts until Handlers::release, or until it is cancelled.
-  grpc::StatusCode wait();
+  grpc::StatusCode wait() { return waited().error_code(); }
+  grpc::Status waited();
   // One message there and one back, as bytes, to any method.
   std::string exchange(const std::string& method, const std::string& request);
 
