@@ -2,8 +2,11 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <chrono>
 #include <future>
 #include <optional>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -54,16 +57,24 @@ struct AdminStub::Calls {
   template <typename Request, typename Reply>
   using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
 
+  // Made again where it is turned away, until its time is over.
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request,
                              std::optional<Timeout> limit) {
-    grpc::ClientContext context;
-    if (limit) context.set_deadline(std::chrono::system_clock::now() + *limit);
-    Reply reply;
-    const Running under_way(*this, context);
-    const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
-    if (!status.ok()) return wire::from_grpc(status);
-    return reply;
+    using Clock = std::chrono::system_clock;
+    const auto end = limit ? Clock::now() + *limit : Clock::time_point::max();
+    for (Timeout pause{5};; pause = std::min(2 * pause, Timeout{100})) {
+      grpc::ClientContext context;
+      if (limit) context.set_deadline(end);
+      Reply reply;
+      const Running under_way(*this, context);
+      const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
+      if (status.ok()) return reply;
+      if (!wire::is_turned_away(status) || Clock::now() + pause >= end) {
+        return wire::from_grpc(status);
+      }
+      std::this_thread::sleep_for(pause);
+    }
   }
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request) {

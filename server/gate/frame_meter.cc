@@ -10,13 +10,6 @@ FrameMeter::~FrameMeter() {
   for (std::size_t i = 0; i < open_.size(); ++i) of_uid_.abandon_stream(now);
 }
 
-FrameMeter::Load& FrameMeter::Load::operator+=(const Load& other) {
-  calls += other.calls;
-  old_calls += other.old_calls;
-  bytes += other.bytes;
-  return *this;
-}
-
 FrameMeter::Load FrameMeter::load(Clock::time_point begun_by) const {
   const auto old = std::ranges::count_if(
       open_, [&](const auto& stream) { return stream.second.since <= begun_by; });

@@ -54,7 +54,6 @@ class FrameMeter {
     std::size_t calls = 0;
     std::size_t old_calls = 0;  // of them
     std::size_t bytes = 0;      // of data that they have sent
-    Load& operator+=(const Load& other);
   };
   // Calls that began by then are old.
   Load load(Clock::time_point begun_by) const;

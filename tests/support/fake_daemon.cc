@@ -15,6 +15,10 @@ namespace memlease::testing {
 
 grpc::Status FakeAdmin::answer() const {
   std::this_thread::sleep_for(delay);  // a slow daemon is what the test is about
+  if (turns_away > 0) {
+    --turns_away;
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, "Server Threadpool Exhausted"};
+  }
   return error;
 }
 

@@ -32,8 +32,9 @@ class FakeAdmin : public v1::Admin::Service {
   // One after the other, each to whoever asks next. Who waits for one more finds the
   // daemon ended.
   std::vector<v1::HistoryReply> histories;
-  grpc::Status error;        // of every call
-  grpc::Status later_error;  // of each page but the first one
+  grpc::Status error;          // of every call
+  mutable int turns_away = 0;  // so many calls first, as gRPC does that has no thread
+  grpc::Status later_error;    // of each page but the first one
   std::chrono::milliseconds delay{0};
   std::string last_text;              // the last pattern or name
   bool asked_for_attributes = false;  // by the last call for arrays

@@ -73,6 +73,16 @@ TEST(AdminStub, PassesTheDaemonsErrors) {
   EXPECT_EQ(connected(daemon)->withdraw("u"), error);
 }
 
+TEST(AdminStub, MakesCallsAgainThatAreTurnedAwayUntilItsTimeIsOver) {
+  FakeDaemon daemon;
+  daemon.admin().turns_away = 3;
+  EXPECT_TRUE(connected(daemon)->status().ok());
+  EXPECT_EQ(daemon.admin().turns_away, 0);
+  daemon.admin().turns_away = 1000;
+  const auto late = connected(daemon, std::chrono::milliseconds(50))->status();
+  EXPECT_EQ(wire::code_of(late.status()), ErrorCode::kBusy) << late.status();
+}
+
 TEST(AdminStub, SaysWhetherTheDaemonServes) {
   FakeDaemon daemon;
   const auto stub = connected(daemon);
