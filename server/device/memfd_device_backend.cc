@@ -131,13 +131,15 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   std::uint64_t size_bytes() const override { return size_bytes_; }
   std::byte* data() override { return data_; }
 
+  // The flag is set before anybody has the file: who has it can make that wait, too.
   absl::StatusOr<UniqueFd> export_fd(bool writable) override {
+    const bool is_first = !std::exchange(is_exported_, true);
     if (writable && !writer_) {
       if (is_immutable_) set_immutable(reader_.get(), false);
       auto opened = reopen(reader_.get(), O_RDWR, size_bytes_);
       if (!opened.ok()) return opened.status();
       writer_ = *std::move(opened);
-      is_immutable_ = set_immutable(writer_.get(), true);
+      is_immutable_ = (is_first || is_immutable_) && set_immutable(writer_.get(), true);
     }
     const int opened = (writable ? writer_ : reader_).get();
     drop_locks(opened);
@@ -171,7 +173,8 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
  private:
   const UniqueFd reader_;
   UniqueFd writer_;
-  bool is_immutable_ = false;  // since there was a writer
+  bool is_exported_ = false;
+  bool is_immutable_ = false;
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;

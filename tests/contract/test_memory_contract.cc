@@ -186,35 +186,42 @@ void let_pages_go(int fd) {
 }
 
 // Who looks at pages that are just being taken out waits until they are.
-TEST(MemfdDeviceBackend, WhoMayWriteAFileTakesNoPagesOutOfItAndTheDaemonDoes) {
+TEST(MemfdDeviceBackend, WhoIsTheFirstToWriteAFileTakesNoPagesOutOfItAndTheDaemonDoes) {
   constexpr std::uint64_t kSize = std::uint64_t{64} << 10;
   const bool goes = !MemfdDeviceBackend::keeps_pages();
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
-  for (const bool is_page : {true, false}) {
-    auto made = is_page ? memory.create_pages(kSize, false, wire::ReserveKept::kAll)
-                        : memory.create_segment(kSize, wire::ReserveKept::kAll);
-    ASSERT_TRUE(made.ok());
-    auto reader = (*made)->export_fd(false);
-    ASSERT_TRUE(reader.ok());
-    const void* const kept = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, reader->get(), 0);
-    ASSERT_NE(kept, MAP_FAILED);
-    for (int writers = 0; writers < 2; ++writers) {
-      const auto writer = (*made)->export_fd(true);
-      ASSERT_TRUE(writer.ok());
-      void* const data =
-          ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, writer->get(), 0);
-      ASSERT_NE(data, MAP_FAILED);
-      EXPECT_EQ(punch(writer->get(), kSize), goes);
-      EXPECT_EQ(::madvise(data, kSize, MADV_REMOVE) == 0, goes);
-      EXPECT_EQ(::fallocate(writer->get(), 0, 0, kSize) == 0, goes);
-      std::memset(data, 42, kSize);
-      EXPECT_EQ(std::memcmp(kept, data, kSize), 0);
-      ::munmap(data, kSize);
-    }
-    ASSERT_EQ((*made)->elsewhere(), server::Elsewhere::kNoWriter);
-    EXPECT_TRUE((*made)->revoke());
-    EXPECT_EQ(*static_cast<const char*>(kept), 0) << "for the daemon they go";
-    ::munmap(const_cast<void*>(kept), kSize);
+  auto made = memory.create_pages(kSize, false, wire::ReserveKept::kAll);
+  ASSERT_TRUE(made.ok());
+  auto writer = (*made)->export_fd(true);
+  auto reader = (*made)->export_fd(false);
+  ASSERT_TRUE(writer.ok() && reader.ok());
+  void* const kept = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, reader->get(), 0);
+  void* const data = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, writer->get(), 0);
+  ASSERT_TRUE(kept != MAP_FAILED && data != MAP_FAILED);
+  EXPECT_EQ(punch(writer->get(), kSize), goes);
+  EXPECT_EQ(::madvise(data, kSize, MADV_REMOVE) == 0, goes);
+  EXPECT_EQ(::fallocate(writer->get(), 0, 0, kSize) == 0, goes);
+  std::memset(data, 42, kSize);
+  EXPECT_EQ(std::memcmp(kept, data, kSize), 0);
+  ::munmap(data, kSize);
+  writer->reset();
+  ASSERT_EQ((*made)->elsewhere(), server::Elsewhere::kNoWriter);
+  EXPECT_TRUE((*made)->revoke());
+  EXPECT_EQ(*static_cast<const char*>(kept), 0) << "for the daemon they go";
+  ::munmap(kept, kSize);
+}
+
+// Who has a file can hold its lock in the kernel.
+TEST(MemfdDeviceBackend, NoLockOfAFileIsTakenThatSomebodyHas) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  const auto made = memory.create_segment(4096, wire::ReserveKept::kAll);
+  ASSERT_TRUE(made.ok());
+  const auto reader = (*made)->export_fd(false);
+  ASSERT_TRUE(reader.ok());
+  ASSERT_TRUE((*made)->export_fd(true).ok());
+  int flags = 0;
+  if (::ioctl(reader->get(), FS_IOC_GETFLAGS, &flags) == 0) {
+    EXPECT_EQ(flags & FS_IMMUTABLE_FL, 0);
   }
 }
 
