@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -58,6 +59,9 @@ std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
     quota.set_descriptors(usage.descriptors);
     quota.set_descriptors_limit(limits.descriptors);
   }
+  auto& quotas = *reply.mutable_quotas();
+  std::sort(quotas.pointer_begin(), quotas.pointer_end(),
+            [](const v1::Quota* a, const v1::Quota* b) { return a->uid() < b->uid(); });
   return array_bytes;
 }
 
