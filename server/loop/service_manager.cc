@@ -16,6 +16,8 @@ namespace memlease::server {
 namespace {
 
 constexpr timeval kSendTimeout{5, 0};
+// Where the manager's queue is full, as anybody on the machine may fill it: room comes and goes.
+constexpr std::chrono::milliseconds kAgain{20};
 
 std::uint64_t monotonic_us() {
   timespec now{};
@@ -54,22 +56,42 @@ ServiceManager::ServiceManager(EventLoop& loop, const std::string& notify_socket
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof kSendTimeout);
 }
 
-ServiceManager::~ServiceManager() { loop_.cancel(timer_); }
+ServiceManager::~ServiceManager() {
+  loop_.cancel(timer_);
+  loop_.cancel(ready_timer_);
+}
 
-absl::Status ServiceManager::send(std::string_view lines, int flags) {
-  if (!socket_) return unusable_;
+int ServiceManager::try_to_send(std::string_view lines, int flags) const {
   ssize_t sent = 0;
   do {
     sent = ::sendto(socket_.get(), lines.data(), lines.size(), flags | MSG_NOSIGNAL,
                     reinterpret_cast<const sockaddr*>(&address_), address_bytes_);
   } while (sent < 0 && errno == EINTR);
-  if (sent >= 0) return absl::OkStatus();
+  return sent >= 0 ? 0 : errno;
+}
+
+absl::Status ServiceManager::send(std::string_view lines, int flags) const {
+  if (!socket_) return unusable_;
+  const int error = try_to_send(lines, flags);
+  if (error == 0) return absl::OkStatus();
   return wire::errno_error(wire::ErrorCode::kInternal,
-                           "cannot tell the service manager about this daemon", errno,
+                           "cannot tell the service manager about this daemon", error,
                            "It may take the daemon for one that never got ready, or never ends.");
 }
 
-absl::Status ServiceManager::ready() { return send("READY=1", 0); }
+absl::Status ServiceManager::ready() {
+  auto told = send("READY=1", 0);
+  if (socket_ && !told.ok()) insist_on_ready();
+  return told;
+}
+
+// Else the manager would end the daemon as one that does not start.
+void ServiceManager::insist_on_ready() {
+  loop_.cancel(ready_timer_);
+  ready_timer_ = loop_.after(kAgain, [this] {
+    if (try_to_send("READY=1", MSG_DONTWAIT) == EAGAIN) insist_on_ready();
+  });
+}
 
 absl::Status ServiceManager::reloading() {
   return send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()), 0);
@@ -94,10 +116,18 @@ void ServiceManager::start_watchdog(std::function<void()> probe) {
 
 void ServiceManager::feed_watchdog() {
   probe_();
-  // Refused only by a manager that has read nothing of ours for long: it misses no sign of life.
-  (void)send("WATCHDOG=1", MSG_DONTWAIT);
-  const auto half = std::chrono::duration_cast<std::chrono::milliseconds>(watchdog_ / 2);
-  timer_ = loop_.after(std::max(half, std::chrono::milliseconds(1)), [this] { feed_watchdog(); });
+  tell_of_life();
+}
+
+void ServiceManager::tell_of_life() {
+  using std::chrono::milliseconds;
+  const auto half =
+      std::max(std::chrono::duration_cast<milliseconds>(watchdog_ / 2), milliseconds(1));
+  if (try_to_send("WATCHDOG=1", MSG_DONTWAIT) == EAGAIN) {
+    timer_ = loop_.after(std::min(kAgain, half), [this] { tell_of_life(); });
+  } else {
+    timer_ = loop_.after(half, [this] { feed_watchdog(); });
+  }
 }
 
 }  // namespace memlease::server

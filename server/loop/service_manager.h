@@ -31,7 +31,7 @@ class ServiceManager {
   bool listens() const { return static_cast<bool>(socket_); }
 
   // The daemon serves, or serves again after reloading(). Waits up to 5 s for a manager that is
-  // slow to read, as the next three do. An error if it could not be told.
+  // slow to read, as the next three do. An error if it could not be told; then it goes on trying.
   absl::Status ready();
   absl::Status reloading();
   absl::Status stopping();
@@ -46,8 +46,11 @@ class ServiceManager {
   void start_watchdog(std::function<void()> probe);
 
  private:
-  absl::Status send(std::string_view lines, int flags);
+  int try_to_send(std::string_view lines, int flags) const;  // 0 or errno
+  absl::Status send(std::string_view lines, int flags) const;
+  void insist_on_ready();
   void feed_watchdog();
+  void tell_of_life();
 
   EventLoop& loop_;
   const std::chrono::microseconds watchdog_;
@@ -59,6 +62,7 @@ class ServiceManager {
   std::string status_;
   std::function<void()> probe_;
   EventLoop::TimerId timer_;
+  EventLoop::TimerId ready_timer_;
 };
 
 }  // namespace memlease::server

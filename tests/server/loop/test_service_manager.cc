@@ -41,6 +41,24 @@ class FakeManager {
 
 class ServiceManagerTest : public ::testing::Test {
  protected:
+  // The socket's queue ends somewhere: whoever waited there would wait for ever.
+  void fill_queue() const {
+    int told = 0;
+    for (; told < 100'000; ++told) {
+      const wire::UniqueFd other(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      const sockaddr_un address = testing::unix_address(path_);
+      if (::sendto(other.get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&address),
+                   sizeof address) != 1) {
+        break;
+      }
+    }
+    ASSERT_LT(told, 100'000) << "the queue never got full";
+  }
+  void empty_queue() const {
+    while (fake_.next() == "x") {
+    }
+  }
+
   const testing::TemporaryFolder folder_;
   const std::string path_ = folder_.path() + "/notify";
   const FakeManager fake_{testing::bind_unix(path_, SOCK_DGRAM)};
@@ -87,20 +105,9 @@ TEST_F(ServiceManagerTest, AStatusIsToldOnlyIfItDiffers) {
 
 TEST_F(ServiceManagerTest, AStatusDoesNotWaitForASlowManagerAndIsToldLater) {
   ServiceManager manager(*loop_, path_, microseconds(0));
-  int told = 0;
-  // The socket's queue ends somewhere: whoever waited there would wait for ever.
-  for (; told < 100'000; ++told) {
-    const wire::UniqueFd other(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const sockaddr_un address = testing::unix_address(path_);
-    if (::sendto(other.get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&address),
-                 sizeof address) != 1) {
-      break;
-    }
-  }
-  ASSERT_LT(told, 100'000) << "the queue never got full";
+  fill_queue();
   manager.set_status("late");
-  while (fake_.next() == "x") {
-  }
+  empty_queue();
   manager.set_status("late");
   EXPECT_EQ(fake_.next(), "STATUS=late");
 }
@@ -116,6 +123,27 @@ TEST_F(ServiceManagerTest, TheWatchdogHearsTheLoopAtHalfItsTime) {
   EXPECT_EQ(probes, 1) << "the first sign of life comes at once";
   loop_->run();
   EXPECT_GE(EventLoop::Clock::now() - start, milliseconds(40));
+}
+
+// As systemd's is, whose queue takes ten messages of whoever sends some.
+TEST_F(ServiceManagerTest, WhatAFullQueueDoesNotTakeIsToldOnceThereIsRoom) {
+  ServiceManager manager(*loop_, path_, std::chrono::hours(1));
+  fill_queue();
+  manager.start_watchdog([] {});
+  loop_->after(milliseconds(50), [&] { empty_queue(); });
+  std::string told;
+  const std::function<void()> look = [&] {
+    told = fake_.next();
+    if (told != "WATCHDOG=1") {
+      loop_->after(milliseconds(1), look);
+    } else {
+      loop_->stop();
+    }
+  };
+  loop_->after(milliseconds(51), look);
+  loop_->after(std::chrono::seconds(10), [&] { loop_->stop(); });
+  loop_->run();
+  EXPECT_EQ(told, "WATCHDOG=1");
 }
 
 TEST_F(ServiceManagerTest, WithoutAWatchdogThereIsNoTimer) {
