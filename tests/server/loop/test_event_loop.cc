@@ -56,7 +56,7 @@ TEST_F(EventLoopTest, WhoTakesLongRestsEightTimesAsLongWithAllThatIsHis) {
   constexpr milliseconds kRest{8 * 5};
   const auto slow = readable();
   const auto his = readable();
-  const auto anothers = readable();
+  const auto of_another = readable();
   Clock::time_point rests_until;
   int slow_calls = 0;
   int his_calls = 0;
@@ -74,7 +74,7 @@ TEST_F(EventLoopTest, WhoTakesLongRestsEightTimesAsLongWithAllThatIsHis) {
     ++his_calls;
     EXPECT_GE(Clock::now(), rests_until);
   });
-  add(anothers, 2, [&](std::uint32_t) { ++others_calls; });
+  add(of_another, 2, [&](std::uint32_t) { ++others_calls; });
   loop_->run();
   EXPECT_GT(others_calls, 10 * slow_calls);
   EXPECT_GT(his_calls, 0);
