@@ -147,6 +147,7 @@ bool AttachConnection::note_farewell(const wire::Payload& payload) {
 }
 
 wire::Received AttachConnection::receive() const {
+  const SocketTime time;
   return wire::receive_frame(
       socket_.get(), peer_.has_pid() ? wire::Ancillary::kSender : wire::Ancillary::kSenderProcess);
 }
@@ -292,8 +293,11 @@ bool AttachConnection::on_open(std::uint32_t request_id, const wire::OpenFrame& 
 
 bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& payload,
                               std::span<const int> fds) {
-  const int error =
-      wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_), fds);
+  const int error = [&] {
+    const SocketTime time;
+    return wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_),
+                            fds);
+  }();
   if (error == 0) return true;
   if (error == ETOOMANYREFS) {
     // What is open stays open: the client fetches the files, and is told then.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -27,6 +28,8 @@ using wire::ErrorCode;
 using wire::UniqueFd;
 
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
+// Going through them takes as long as there are many.
+constexpr std::chrono::seconds kLockTime{1};
 constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;  // some milliseconds
 
 absl::Status failed(const char* what, std::uint64_t size_bytes) {
@@ -142,7 +145,10 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
       is_immutable_ = (is_first || is_immutable_) && set_immutable(writer_.get(), true);
     }
     const int opened = (writable ? writer_ : reader_).get();
-    drop_locks(opened);
+    if (const auto now = std::chrono::steady_clock::now(); now - locks_dropped_ >= kLockTime) {
+      drop_locks(opened);
+      locks_dropped_ = now;
+    }
     UniqueFd copy(fcntl(opened, F_DUPFD_CLOEXEC, 0));
     if (!copy) return failed("handing out a file", size_bytes_);
     return copy;
@@ -173,6 +179,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
  private:
   const UniqueFd reader_;
   UniqueFd writer_;
+  std::chrono::steady_clock::time_point locks_dropped_;
   bool is_exported_ = false;
   bool is_immutable_ = false;
   const std::uint64_t size_bytes_;

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "server/loop/thread_time.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -15,6 +16,7 @@ namespace {
 
 // How many bytes the socket has taken; nothing: its peer is gone.
 std::optional<std::size_t> send_some(int socket, std::span<const char> bytes) {
+  const SocketTime time;
   const ssize_t count = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno == EAGAIN || errno == EINTR) return 0;

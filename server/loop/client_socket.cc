@@ -40,6 +40,7 @@ ClientSocket::~ClientSocket() { hang_up(); }
 // last.
 void ClientSocket::hang_up() {
   if (!socket_) return;
+  const SocketTime time;
   ::shutdown(socket_.get(), SHUT_RDWR);
   if (take_out_rest()) return socket_.reset();
   close_aside(std::move(socket_));
@@ -69,6 +70,7 @@ bool ClientSocket::take_out_rest() {
 
 // Looking takes copies of the descriptors and gives them back at once: they are not the last ones.
 ssize_t ClientSocket::receive(std::span<char> buffer) {
+  const SocketTime time;
   iovec part{buffer.data(), buffer.size()};
   msghdr message{};
   message.msg_iov = &part;

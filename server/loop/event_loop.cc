@@ -146,9 +146,9 @@ void EventLoop::dispatch(Key key, std::uint32_t events) {
     resting->second.push_back(key);
     return;
   }
-  const auto before = thread_time();
+  SocketTime::take();
   watched->callback(events);
-  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(thread_time() - before);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(SocketTime::take());
   if (taken >= kLong) begin_rest(*watched->user, kRest * taken);
 }
 

@@ -40,8 +40,8 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
 
   // `events` as in epoll_ctl(2). The descriptor stays the caller's, who removes it before closing
-  // it. `user`: who can make the callback take long, as by what the kernel does for his socket:
-  // then all of his rest for eight times as long, so that he has a ninth of the loop's time.
+  // it. `user`: whose socket it is. Where the kernel takes long for that (SocketTime), all of his
+  // rest for eight times as long, so that he has a ninth of the loop's time.
   absl::Status add(int fd, std::uint32_t events, Callback callback,
                    std::optional<std::uint32_t> user = {});
   // Of a descriptor that was added.

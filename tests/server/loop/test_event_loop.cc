@@ -51,6 +51,29 @@ void use_processor(milliseconds time) {
   while (thread_time() < end) continue;
 }
 
+void use_processor_for_socket(milliseconds time) {
+  const SocketTime socket_time;
+  use_processor(time);
+}
+
+// As where somebody else makes it slow to give him a file.
+TEST_F(EventLoopTest, WhoseSocketTakesNoTimeDoesNotRest) {
+  const auto slow = readable();
+  const auto his = readable();
+  int slow_calls = 0;
+  int his_calls = 0;
+  const auto add = [&](const wire::UniqueFd& fd, auto callback) {
+    ASSERT_TRUE(loop_->add(fd.get(), EPOLLIN, callback, 1).ok());
+  };
+  add(slow, [&](std::uint32_t) {
+    use_processor(milliseconds(5));
+    if (++slow_calls == 4) loop_->stop();
+  });
+  add(his, [&](std::uint32_t) { ++his_calls; });
+  loop_->run();
+  EXPECT_GE(his_calls, 3);
+}
+
 TEST_F(EventLoopTest, WhoTakesLongRestsEightTimesAsLongWithAllThatIsHis) {
   using Clock = EventLoop::Clock;
   constexpr milliseconds kRest{8 * 5};
@@ -66,7 +89,7 @@ TEST_F(EventLoopTest, WhoTakesLongRestsEightTimesAsLongWithAllThatIsHis) {
   };
   add(slow, 1, [&](std::uint32_t) {
     EXPECT_GE(Clock::now(), rests_until);
-    use_processor(milliseconds(5));
+    use_processor_for_socket(milliseconds(5));
     rests_until = Clock::now() + kRest - milliseconds(1);
     if (++slow_calls == 4) loop_->stop();
   });
@@ -89,7 +112,7 @@ TEST_F(EventLoopTest, ADescriptorThatRestsCanBeChangedAndRemoved) {
     ASSERT_TRUE(loop_->add(fd.get(), EPOLLIN, callback, 1).ok());
   };
   add(slow, [&](std::uint32_t) {
-    use_processor(milliseconds(5));
+    use_processor_for_socket(milliseconds(5));
     loop_->remove(slow.get());
     // Both have been found to rest by then.
     loop_->after(milliseconds(20), [&] {
