@@ -16,7 +16,9 @@
 namespace memlease::server {
 namespace {
 
-constexpr std::chrono::milliseconds kMostTime{1};  // of a processor
+// Of a processor.
+constexpr std::chrono::milliseconds kMostTime{1};
+constexpr std::chrono::milliseconds kMostTimeAtTheEnd{5};
 
 }  // namespace
 
@@ -55,7 +57,7 @@ bool ClientSocket::take_out_rest() {
   const int on = 1;  // so that an empty message is not taken for the end
   if (has_messages) ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   std::array<char, 4096> bytes;
-  const auto until = thread_time() + kMostTime;
+  const auto until = thread_time() + kMostTimeAtTheEnd;
   while (thread_time() < until) {
     if (has_messages) {
       const auto outcome = wire::receive_frame(socket_.get(), wire::Ancillary::kSender).outcome;
