@@ -17,7 +17,7 @@ namespace memlease::server {
 namespace {
 
 // Of a processor.
-constexpr std::chrono::milliseconds kMostTime{1};
+constexpr std::chrono::milliseconds kMostTime{4};
 constexpr std::chrono::milliseconds kMostTimeAtTheEnd{5};
 
 }  // namespace
@@ -87,7 +87,7 @@ ssize_t ClientSocket::receive(std::span<char> buffer) {
 // For each message that is taken the kernel goes through all who wait for room at the client's end.
 // He can send single bytes, and have millions wait: so few are taken by one call.
 ssize_t ClientSocket::take(std::span<char> bytes) {
-  constexpr std::size_t kMostMessages = 4;
+  constexpr std::size_t kMostMessages = 64;
   const auto until = thread_time() + kMostTime;
   std::size_t taken = 0;
   while (taken < bytes.size() && (taken == 0 || thread_time() < until)) {

@@ -19,7 +19,7 @@ constexpr std::uint64_t kWakeKey = 0;  // keys of add() begin at 2
 constexpr std::uint64_t kTimerKey = 1;
 constexpr int kEventsPerWait = 64;
 // Far above what a message takes.
-constexpr std::chrono::milliseconds kLong{2};
+constexpr std::chrono::milliseconds kLong{5};
 constexpr int kRest = 8;
 constexpr std::chrono::milliseconds kLongerRest{100};  // where the kernel has no room to watch
 
