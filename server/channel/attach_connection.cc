@@ -120,8 +120,8 @@ bool AttachConnection::serve(std::uint32_t events) {
   return false;
 }
 
-// They may still wait in the socket when the hang-up, or the exit, is seen. Behind more frames than
-// that time is enough for nobody looks for them.
+// They may still wait in the socket when the hang-up, or the exit, is seen. Nobody looks for them
+// behind so many frames that these take longer.
 Farewell AttachConnection::last_words() {
   const auto until = thread_time() + kLastWords;
   while (state_ == State::kServing && thread_time() < until) {
