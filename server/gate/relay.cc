@@ -102,7 +102,10 @@ bool Relay::forward(Direction& direction) {
   const ssize_t count = &direction == &requests_
                             ? client_end_.receive(piece)
                             : ::recv(direction.from.fd, piece.data(), piece.size(), 0);
-  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  if (count < 0) {
+    if (errno == ETIME) excess_ = Excess::kWaiters;
+    return errno == EAGAIN || errno == EINTR;
+  }
   direction.at_end = count == 0;
   const std::span<const char> bytes(piece.data(), static_cast<std::size_t>(count));
   if (!admit(direction, std::as_bytes(bytes))) return false;

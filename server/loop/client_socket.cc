@@ -1,13 +1,17 @@
 #include "server/loop/client_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 #include "server/loop/close_aside.h"
 #include "server/loop/thread_time.h"
@@ -16,14 +20,50 @@
 namespace memlease::server {
 namespace {
 
-// Of a processor.
+// Of a processor, for what one call takes.
 constexpr std::chrono::milliseconds kMostTime{4};
-constexpr std::chrono::milliseconds kMostTimeAtTheEnd{5};
 
 }  // namespace
 
+// With room for one piece of a message: splice() takes no more from a socket then.
+class ClientSocket::Pipe {
+ public:
+  // The calling thread's, while one of its sockets has it.
+  static std::shared_ptr<const Pipe> of_thread() {
+    static thread_local std::weak_ptr<const Pipe> last;
+    auto pipe = last.lock();
+    if (!pipe) last = pipe = std::make_shared<const Pipe>();
+    return pipe;
+  }
+
+  Pipe() {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    from_.reset(ends[0]);
+    to_.reset(ends[1]);
+    ::fcntl(to_.get(), F_SETPIPE_SZ, 1);  // rounded up to a page
+  }
+
+  // As recv().
+  ssize_t take(int socket, std::span<char> bytes) const {
+    const ssize_t count =
+        ::splice(socket, nullptr, to_.get(), nullptr, bytes.size(), SPLICE_F_NONBLOCK);
+    for (ssize_t read = 0; read < count;) {
+      const auto left = bytes.subspan(static_cast<std::size_t>(read));
+      const ssize_t some = ::read(from_.get(), left.data(), static_cast<std::size_t>(count - read));
+      if (some < 0 && errno != EINTR) return -1;
+      read += std::max<ssize_t>(some, 0);
+    }
+    return count;
+  }
+
+ private:
+  wire::UniqueFd from_, to_;
+};
+
 // With urgent bytes in their place among the others: looks pass over those that have none.
-ClientSocket::ClientSocket(wire::UniqueFd socket) : socket_(std::move(socket)) {
+ClientSocket::ClientSocket(wire::UniqueFd socket, std::chrono::nanoseconds too_long)
+    : socket_(std::move(socket)), too_long_(too_long) {
   if (!socket_) return;  // errno says why
   const int on = 1;
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
@@ -33,6 +73,9 @@ ClientSocket& ClientSocket::operator=(ClientSocket&& other) noexcept {
   if (this == &other) return *this;
   hang_up();
   socket_ = std::move(other.socket_);
+  pipe_ = std::move(other.pipe_);
+  too_long_ = other.too_long_;
+  takes_long_ = std::exchange(other.takes_long_, false);
   return *this;
 }
 
@@ -43,8 +86,10 @@ ClientSocket::~ClientSocket() { hang_up(); }
 void ClientSocket::hang_up() {
   if (!socket_) return;
   const SocketTime time;
-  ::shutdown(socket_.get(), SHUT_RDWR);
-  if (take_out_rest()) return socket_.reset();
+  if (!takes_long_) {
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    if (take_out_rest()) return socket_.reset();
+  }
   close_aside(std::move(socket_));
 }
 
@@ -57,22 +102,28 @@ bool ClientSocket::take_out_rest() {
   const int on = 1;  // so that an empty message is not taken for the end
   if (has_messages) ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   std::array<char, 4096> bytes;
-  const auto until = thread_time() + kMostTimeAtTheEnd;
-  while (thread_time() < until) {
+  const auto until = thread_time() + kMostTime;
+  while (thread_time() < until && !takes_long_) {
     if (has_messages) {
       const auto outcome = wire::receive_frame(socket_.get(), wire::Ancillary::kSender).outcome;
       if (outcome == wire::Received::Outcome::kEnd) return true;
       if (outcome == wire::Received::Outcome::kDescriptors) return false;
-    } else if (const ssize_t count = receive(bytes); count <= 0) {
+    } else if (const ssize_t count = look_and_take(bytes); count <= 0) {
       return count == 0 || errno == ECONNRESET || errno == ENOTCONN;
     }
   }
   return false;
 }
 
-// Looking takes copies of the descriptors and gives them back at once: they are not the last ones.
 ssize_t ClientSocket::receive(std::span<char> buffer) {
   const SocketTime time;
+  if (!takes_long_) return look_and_take(buffer);
+  errno = ETIME;
+  return -1;
+}
+
+// Looking takes copies of the descriptors and gives them back at once: they are not the last ones.
+ssize_t ClientSocket::look_and_take(std::span<char> buffer) {
   iovec part{buffer.data(), buffer.size()};
   msghdr message{};
   message.msg_iov = &part;
@@ -85,17 +136,17 @@ ssize_t ClientSocket::receive(std::span<char> buffer) {
 }
 
 // For each message that is taken the kernel goes through all who wait for room at the client's end.
-// He can send single bytes, and have millions wait: so few are taken by one call.
+// He can send single bytes, and have millions wait: so one message is taken by one call.
 ssize_t ClientSocket::take(std::span<char> bytes) {
-  constexpr std::size_t kMostMessages = 64;
-  const auto until = thread_time() + kMostTime;
+  if (!pipe_) pipe_ = Pipe::of_thread();
   std::size_t taken = 0;
-  while (taken < bytes.size() && (taken == 0 || thread_time() < until)) {
-    const std::span<char> some =
-        bytes.subspan(taken, std::min(kMostMessages, bytes.size() - taken));
-    const ssize_t count = ::recv(socket_.get(), some.data(), some.size(), 0);
+  const auto begin = thread_time();
+  for (auto now = begin; taken < bytes.size() && now - begin < kMostTime && !takes_long_;) {
+    const ssize_t count = pipe_->take(socket_.get(), bytes.subspan(taken));
     if (count <= 0) return taken == 0 ? count : static_cast<ssize_t>(taken);
     taken += static_cast<std::size_t>(count);
+    const auto before = std::exchange(now, thread_time());
+    takes_long_ = now - before > too_long_;
   }
   return static_cast<ssize_t>(taken);
 }

@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -17,8 +19,9 @@ namespace memlease::server {
 class ClientSocket {
  public:
   ClientSocket() = default;
-  // A connected, non-blocking one. None: none.
-  explicit ClientSocket(wire::UniqueFd socket);
+  // A connected, non-blocking one. None: none. `too_long`: a message after which nothing more is
+  // received has taken the kernel more of a processor than that.
+  explicit ClientSocket(wire::UniqueFd socket, std::chrono::nanoseconds too_long = kTooLong);
   ClientSocket(ClientSocket&&) noexcept = default;
   ClientSocket& operator=(ClientSocket&& other) noexcept;
   // Hangs up: nothing more can be sent, and the client reads what he was sent, whatever he has sent
@@ -31,15 +34,23 @@ class ClientSocket {
   wire::UniqueFd release() { return std::move(socket_); }
 
   // As recv() without flags, of a stream without SO_PASSCRED, but perhaps less than is there;
-  // EBADMSG if a descriptor is the next that comes, which stays.
+  // EBADMSG if a descriptor is the next that comes, which stays; ETIME where one message
+  // took too long.
   ssize_t receive(std::span<char> buffer);
 
  private:
+  static constexpr std::chrono::milliseconds kTooLong{100};
+  class Pipe;
+
+  ssize_t look_and_take(std::span<char> buffer);
   ssize_t take(std::span<char> bytes);
   void hang_up();
   bool take_out_rest();
 
   wire::UniqueFd socket_;
+  std::shared_ptr<const Pipe> pipe_;
+  std::chrono::nanoseconds too_long_ = kTooLong;
+  bool takes_long_ = false;
 };
 
 }  // namespace memlease::server

@@ -166,6 +166,11 @@ int open(const char* path, int flags, ...) {
   return NEXT(open)(path, flags, mode);
 }
 
+int pipe2(int ends[2], int flags) noexcept {
+  if (fails(KernelCall::kPipe)) return -1;
+  return NEXT(pipe2)(ends, flags);
+}
+
 int poll(pollfd* entries, nfds_t count, int timeout) {
   if (fails(KernelCall::kPoll)) return -1;
   return NEXT(poll)(entries, count, timeout);
@@ -208,6 +213,13 @@ int setsockopt(int socket, int level, int option, const void* value, socklen_t s
 int socketpair(int domain, int type, int protocol, int ends[2]) noexcept {
   if (fails(KernelCall::kSocketpair)) return -1;
   return NEXT(socketpair)(domain, type, protocol, ends);
+}
+
+ssize_t splice(int from, off64_t* begin, int to, off64_t* end, size_t size, unsigned flags) {
+  const auto call = [&](size_t most) {
+    return NEXT(splice)(from, begin, to, end, std::min(most, size), flags);
+  };
+  return fails(KernelCall::kSplice) ? shortened(call) : call(size);
 }
 
 long syscall(long number, ...) noexcept {

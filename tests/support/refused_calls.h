@@ -23,6 +23,7 @@ enum class KernelCall : std::uint32_t {
   kMmap,  // of a file
   kOpen,
   kPidfdOpen,  // in a kernel that has no SO_PEERPIDFD
+  kPipe,
   kPoll,
   kRead,
   kRecv,
@@ -32,6 +33,7 @@ enum class KernelCall : std::uint32_t {
   kSendmsg,
   kSetsockopt,
   kSocketpair,
+  kSplice,
   kTimerfdSettime,
   kWrite,  // to a file
 };

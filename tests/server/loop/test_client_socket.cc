@@ -16,6 +16,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -266,6 +267,25 @@ TEST_F(ManyWaitAtTheClientsEnd, OneCallTakesFewMessagesWhereThatTakesLong) {
     longest = std::max(longest, taken);
   }
   EXPECT_GT(all, 2 * longest) << pieces_ << " messages";
+}
+
+TEST(ClientSocketOfAStream, OfWhichAMessageTookTooLongIsReadNoMore) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const wire::UniqueFd client(ends[0]);
+  ClientSocket socket(wire::UniqueFd(ends[1]), std::chrono::nanoseconds(0));
+  for (const std::string_view text : {"one", "two"}) {
+    ASSERT_EQ(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), 3);
+  }
+  std::array<char, 16> bytes;
+  EXPECT_EQ(socket.receive(bytes), 3) << "a message was taken before the clock was looked at";
+  EXPECT_EQ(std::string_view(bytes.data(), 3), "one");
+  ClientSocket moved = std::move(socket);
+  EXPECT_EQ(moved.receive(bytes), -1);
+  EXPECT_EQ(errno, ETIME);
+  moved = {};
+  EXPECT_TRUE(testing::eventually(
+      [&] { return ::send(client.get(), "x", 1, MSG_NOSIGNAL) == -1 && errno == EPIPE; }));
 }
 
 TEST_F(ManyWaitAtTheClientsEnd, HangingUpDoesNotTakeThemAll) {
