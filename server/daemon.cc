@@ -157,7 +157,7 @@ ConnectionBook Daemon::book() {
                 broker_.disconnected(uid);
               },
           .calls_keep_much = [this] { relief_.look(reserve_left()); },
-          .server_gone = give_back_heap};
+          .heap_is_free = give_back_heap};
 }
 
 // ---- ServiceHost.

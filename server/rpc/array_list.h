@@ -12,7 +12,7 @@
 
 namespace memlease::server {
 
-// Of a page, beside the last one of what it has. A user may have 128 of them that nobody reads.
+// Of a page, beside the last one of what it has. A user may have some 70 of them that nobody reads.
 constexpr std::size_t kBytesOfPage = std::size_t{64} << 10;
 
 // Is this name wanted? Asked while others have the core, and may take its time.

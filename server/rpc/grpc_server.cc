@@ -182,6 +182,11 @@ void GrpcServer::cut(const Account& account, Excess excess) {
     if (is_its && connection.relay && connection.relay->load({}).calls != 0) ids.push_back(id);
   }
   for (const ConnectionId id : ids) on_relay_end(id, excess);
+  if (cut_timer_) return;
+  cut_timer_ = loop_.after(kLastWords, [this] {
+    cut_timer_.reset();
+    reaper_.reap(nullptr, {});
+  });
 }
 
 void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
@@ -191,7 +196,9 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
     if (user.server) reaper_.reap(std::move(user.server), deadline);
     if (user.linger) loop_.cancel(*user.linger);
   }
-  if (load_timer_) loop_.cancel(*load_timer_);
+  for (const auto& timer : {load_timer_, cut_timer_}) {
+    if (timer) loop_.cancel(*timer);
+  }
   pass_last_words(deadline);
   for (auto& [id, connection] : connections_) {
     if (connection.end) ::shutdown(connection.end.get(), SHUT_RDWR);

@@ -63,8 +63,9 @@ struct ConnectionBook {
   std::function<void(uid_t uid)> disconnected = [](uid_t) {};
   // Some times a second, while calls under way keep so much that cut_largest() would cut somebody.
   std::function<void()> calls_keep_much = [] {};
-  // A user's server has gone, and the heap has free what it kept. On another thread.
-  std::function<void()> server_gone = [] {};
+  // A user's server has gone, or calls were cut, and the heap has free what they kept. On another
+  // thread.
+  std::function<void()> heap_is_free = [] {};
 };
 
 class GrpcServer {
@@ -169,10 +170,11 @@ class GrpcServer {
   std::unordered_map<uid_t, User> users_;
   std::unordered_map<uid_t, EventLoop::Clock::time_point> kept_out_;  // accounts', until then
   std::optional<EventLoop::TimerId> load_timer_;                      // since there was traffic
+  std::optional<EventLoop::TimerId> cut_timer_;  // since calls were cut, which take a moment to end
   // When the daemon had stood still for the last time, and its clients had not.
   FrameMeter::Clock::time_point awake_since_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
-  UidServerReaper reaper_{book_.server_gone};
+  UidServerReaper reaper_{book_.heap_is_free};
 };
 
 }  // namespace memlease::server

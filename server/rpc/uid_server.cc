@@ -28,8 +28,9 @@ constexpr int kMaxSendBytes = 4 * 1024 * 1024;
 constexpr int kMaxMetadataBytes = 8 * 1024;
 constexpr int kMaxPingStrikes = 2;
 constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
-// Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
-constexpr int kMaxThreads = 128;
+// An answer that nobody takes keeps one, and half a MiB. gRPC turns away calls for which it has
+// none, some also where it nearly has none: they come again (wire::is_turned_away).
+constexpr int kMaxThreads = 72;
 
 // What a server may use. A thread that it did not get it counts for ever: it may have one more.
 class ServerQuota {
@@ -140,7 +141,9 @@ void UidServerReaper::run() {
     auto dying = std::exchange(waiting_, {});
     busy_ = true;
     lock.unlock();
-    for (Dying& one : dying) one.server->shutdown(one.deadline);
+    for (Dying& one : dying) {
+      if (one.server) one.server->shutdown(one.deadline);
+    }
     dying.clear();
     some_gone_();
     lock.lock();

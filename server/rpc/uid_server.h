@@ -59,11 +59,12 @@ class UidServer {
 // The thread is there from the start: later there may be none left for it. Thread-safe.
 class UidServerReaper {
  public:
-  // `some_gone` is called on its thread.
+  // `some_gone` is called on its thread, each time.
   explicit UidServerReaper(std::function<void()> some_gone)
       : some_gone_(std::move(some_gone)), thread_([this] { run(); }) {}
   // Blocks until all have been destroyed.
   ~UidServerReaper();
+  // None: what a server kept has gone, which goes on.
   void reap(std::unique_ptr<UidServer> server, std::chrono::system_clock::time_point deadline);
   // Blocks until all have been destroyed; false: it is `until` before that.
   bool await(std::chrono::steady_clock::time_point until);

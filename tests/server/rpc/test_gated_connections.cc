@@ -254,11 +254,12 @@ TEST_F(GrpcServerTest, WhoWaitsForADaemonThatStoodStillIsNotCut) {
   start({.linger = milliseconds(0), .untaken = milliseconds(500)});
   std::vector<std::thread> threads;
   std::vector<GrpcClient> clients;
-  for (int i = 0; i < 100; ++i) clients.push_back(client_of(kOtherUid));
+  for (int i = 0; i < 60; ++i) clients.push_back(client_of(kOtherUid));
   for (GrpcClient& client : clients) {
     threads.emplace_back([&client] { EXPECT_EQ(client.wait(), grpc::StatusCode::OK); });
   }
-  EXPECT_TRUE(eventually([&] { return handlers_.waiting == 100; }));
+  const wire::UniqueFd hung = hang(kOtherUid, 60, path_);
+  EXPECT_TRUE(eventually([&] { return handlers_.waiting == 60; }));
   on_loop([&] {
     const auto end = std::chrono::steady_clock::now() + milliseconds(800);
     while (std::chrono::steady_clock::now() < end) std::this_thread::sleep_until(end);
@@ -270,7 +271,7 @@ TEST_F(GrpcServerTest, WhoWaitsForADaemonThatStoodStillIsNotCut) {
 
 TEST_F(GrpcServerTest, WhatAUsersServerKeptMayBeGivenBackOnceItHasGone) {
   std::atomic<int> gone{0};
-  book_.server_gone = [&] { ++gone; };
+  book_.heap_is_free = [&] { ++gone; };
   start();
   {
     GrpcClient client = client_of(kOtherUid);
@@ -278,6 +279,18 @@ TEST_F(GrpcServerTest, WhatAUsersServerKeptMayBeGivenBackOnceItHasGone) {
     EXPECT_EQ(gone, 0);
   }
   EXPECT_TRUE(eventually([&] { return gone == 1; }));
+}
+
+TEST_F(GrpcServerTest, WhatCallsKeptThatWereCutMayBeGivenBack) {
+  std::atomic<int> free{0};
+  book_.heap_is_free = [&] { ++free; };
+  start();
+  GrpcClient other = client_of(kOtherUid);
+  EXPECT_EQ(other.who_am_i(), "12345");
+  const wire::UniqueFd hung = hang(kOtherUid, 60, path_);
+  EXPECT_TRUE(eventually([&] { return on_loop([&] { return server_->cut_largest(); }); }));
+  EXPECT_TRUE(eventually([&] { return free == 1; }));
+  EXPECT_EQ(other.who_am_i(), "12345") << "the server itself is still there";
 }
 
 // Nothing is kept for them yet.
