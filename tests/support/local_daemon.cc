@@ -362,12 +362,11 @@ absl::StatusOr<server::Broker::Opened> LocalDaemon::make(
     auto creation = create();
     if (!creation.ok()) return creation.status();
     if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
-    const auto& growth = std::get<server::SegmentPool::Growth>(*creation);
+    auto& growth = std::get<server::SegmentPool::Growth>(*creation);
     server::DeviceBackend& device = growth.device == gpu_.device()
                                         ? static_cast<server::DeviceBackend&>(gpu_)
                                         : static_cast<server::DeviceBackend&>(memory_);
-    if (auto status = broker_.add_memory(
-            growth, device.create_segment(growth.size_bytes, wire::ReserveKept::kAll));
+    if (auto status = broker_.add_memory(growth, server::SegmentPool::make(device, growth));
         !status.ok()) {
       return status;
     }

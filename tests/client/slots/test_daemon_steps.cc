@@ -408,11 +408,8 @@ bool no_write_begins_on_a_replica_that_is_let_go() {
   const wire::ArrayId home = world.create(owner, spec_of("u"));
   auto opened = world.broker.open_replica(owner, home, "GPU-1");
   EXPECT_TRUE(opened.ok()) << opened.status();
-  while (const auto* growth = std::get_if<server::SegmentPool::Growth>(&*opened)) {
-    EXPECT_TRUE(
-        world.broker
-            .add_memory(*growth, gpu.create_segment(growth->size_bytes, wire::ReserveKept::kAll))
-            .ok());
+  while (auto* growth = std::get_if<server::SegmentPool::Growth>(&*opened)) {
+    EXPECT_TRUE(world.broker.add_memory(*growth, server::SegmentPool::make(gpu, *growth)).ok());
     opened = world.broker.open_replica(owner, home, "GPU-1");
   }
   const server::Array& replica = *std::get<server::Broker::Opened>(*opened).array;

@@ -77,9 +77,8 @@ class BrokerWorld {
       auto creation = broker.create(session, spec, exist_ok, attributes, owner);
       if (!creation.ok()) return creation.status();
       if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
-      const auto& growth = std::get<server::SegmentPool::Growth>(*creation);
-      auto added = broker.add_memory(
-          growth, memory.create_segment(growth.size_bytes, wire::ReserveKept::kAll));
+      auto& growth = std::get<server::SegmentPool::Growth>(*creation);
+      auto added = broker.add_memory(growth, server::SegmentPool::make(memory, growth));
       if (!added.ok()) return added;
     }
   }

@@ -62,12 +62,9 @@ class AuditTest : public ::testing::Test {
       auto creation = world.broker.open_replica(session, a, std::string(kGpu));
       ASSERT_TRUE(creation.ok()) << creation.status();
       if (std::holds_alternative<Broker::Opened>(*creation)) return;
-      const auto& growth = std::get<SegmentPool::Growth>(*creation);
+      auto& growth = std::get<SegmentPool::Growth>(*creation);
       ASSERT_THAT(found(), IsEmpty()) << "while memory is made";
-      ASSERT_TRUE(
-          world.broker
-              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-              .ok());
+      ASSERT_TRUE(world.broker.add_memory(growth, SegmentPool::make(gpu, growth)).ok());
     }
   }
   std::vector<std::string> found() const { return audit(world.broker).violations; }

@@ -467,11 +467,8 @@ TEST(Broker, ChargesAnArrayWhileItsMemoryIsMade) {
   const auto second = world.broker.create(session, spec_of("b"), false);
   EXPECT_EQ(code_of(second.status()), ErrorCode::kQuotaExceeded) << "two are more than the quota";
   EXPECT_FALSE(world.broker.add_memory(first, wire::defect("no memory")).ok());
-  const auto third = growth_of("b");
-  ASSERT_TRUE(
-      world.broker
-          .add_memory(third, world.memory.create_segment(third.size_bytes, wire::ReserveKept::kAll))
-          .ok());
+  auto third = growth_of("b");
+  ASSERT_TRUE(world.broker.add_memory(third, SegmentPool::make(world.memory, third)).ok());
   EXPECT_TRUE(std::holds_alternative<Broker::Opened>(
       world.broker.create(session, spec_of("b"), false).value()));
 }

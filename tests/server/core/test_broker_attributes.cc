@@ -110,15 +110,12 @@ TEST(BrokerAttributes, CountInTheQuotaAndAreGivenBackWhereItIsExceeded) {
 TEST(BrokerAttributes, AreChargedWhileMemoryIsMade) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
-  const auto creation = world.broker.create(owner, spec_of("u"), false, units("K"));
+  auto creation = world.broker.create(owner, spec_of("u"), false, units("K"));
   ASSERT_TRUE(creation.ok()) << creation.status();
   ASSERT_TRUE(std::holds_alternative<SegmentPool::Growth>(*creation));
   const std::uint64_t charged = host_bytes(world, 1000);
-  const auto& growth = std::get<SegmentPool::Growth>(*creation);
-  ASSERT_TRUE(world.broker
-                  .add_memory(growth, world.memory.create_segment(growth.size_bytes,
-                                                                  wire::ReserveKept::kAll))
-                  .ok());
+  auto& growth = std::get<SegmentPool::Growth>(*creation);
+  ASSERT_TRUE(world.broker.add_memory(growth, SegmentPool::make(world.memory, growth)).ok());
   ASSERT_TRUE(world.try_create(owner, spec_of("u"), false, units("K")).ok());
   EXPECT_EQ(host_bytes(world, 1000), charged);
 }
@@ -136,11 +133,8 @@ TEST(BrokerAttributes, OfAReplicaAreItsHomesAndCountOnce) {
       auto creation = world.broker.open_replica(owner, made->array->id, "GPU-1");
       EXPECT_TRUE(creation.ok()) << creation.status();
       if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return *opened;
-      const auto& growth = std::get<SegmentPool::Growth>(*creation);
-      EXPECT_TRUE(
-          world.broker
-              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-              .ok());
+      auto& growth = std::get<SegmentPool::Growth>(*creation);
+      EXPECT_TRUE(world.broker.add_memory(growth, SegmentPool::make(gpu, growth)).ok());
     }
   }();
   EXPECT_EQ(replica.array->rare().attributes, made->array->rare().attributes);

@@ -35,12 +35,9 @@ class BrokerDevices : public ::testing::Test {
       auto creation = world.broker.create(session, on_gpu(name), false);
       EXPECT_TRUE(creation.ok()) << creation.status();
       if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return opened->array->id;
-      const auto& growth = std::get<SegmentPool::Growth>(*creation);
+      auto& growth = std::get<SegmentPool::Growth>(*creation);
       EXPECT_EQ(growth.device, "GPU-1");
-      EXPECT_TRUE(
-          world.broker
-              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-              .ok());
+      EXPECT_TRUE(world.broker.add_memory(growth, SegmentPool::make(gpu, growth)).ok());
     }
   }
   // The session becomes the writer, and has versions 1 and 2 in its slots.
@@ -114,12 +111,9 @@ TEST_F(BrokerDevices, OnlyWhoMayWriteTheArrayMayRecordItsEvents) {
   Session& reader = world.connect(1001);
   auto spec = on_gpu("a");
   spec.mode = 0644;
-  const auto created = world.broker.create(owner, spec, false);
-  const auto& growth = std::get<SegmentPool::Growth>(*created);
-  ASSERT_TRUE(
-      world.broker
-          .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-          .ok());
+  auto created = world.broker.create(owner, spec, false);
+  auto& growth = std::get<SegmentPool::Growth>(*created);
+  ASSERT_TRUE(world.broker.add_memory(growth, SegmentPool::make(gpu, growth)).ok());
   ASSERT_TRUE(world.broker.create(owner, spec, false).ok());
   const auto id = world.open(reader, "a");
   const wire::FileId file = world.broker.catalog().find(id)->rare().write_events.at().file;
@@ -138,13 +132,10 @@ TEST_F(BrokerDevices, ItsMemoryTakesNoDescriptors) {
   world.broker.set_limits(limits, {});
   auto large = on_gpu("b");
   large.shape = {1 << 20};
-  const auto growth = world.broker.create(session, large, false);
+  auto growth = world.broker.create(session, large, false);
   ASSERT_TRUE(growth.ok()) << growth.status();
-  const auto& missing = std::get<SegmentPool::Growth>(*growth);
-  EXPECT_TRUE(
-      world.broker
-          .add_memory(missing, gpu.create_segment(missing.size_bytes, wire::ReserveKept::kAll))
-          .ok());
+  auto& missing = std::get<SegmentPool::Growth>(*growth);
+  EXPECT_TRUE(world.broker.add_memory(missing, SegmentPool::make(gpu, missing)).ok());
   EXPECT_TRUE(world.broker.create(session, large, false).ok());
 }
 
@@ -161,14 +152,11 @@ TEST_F(BrokerDevices, ItsLimitsAreApartFromTheHosts) {
     spec.shape[0] = rows;
     return limited_world.broker.create(session, spec, false);
   };
-  const auto first = create("a", 4);
+  auto first = create("a", 4);
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto& growth = std::get<SegmentPool::Growth>(*first);
+  auto& growth = std::get<SegmentPool::Growth>(*first);
   EXPECT_EQ(growth.size_bytes, 2U << 20);  // all that it may take
-  EXPECT_TRUE(
-      limited_world.broker
-          .add_memory(growth, limited.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-          .ok());
+  EXPECT_TRUE(limited_world.broker.add_memory(growth, SegmentPool::make(limited, growth)).ok());
   EXPECT_TRUE(create("a", 4).ok());
   EXPECT_EQ(limited_world.broker.host().quota.used_by(1000).bytes, 0U);
   const auto more = create("b", 1);

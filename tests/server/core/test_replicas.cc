@@ -32,11 +32,8 @@ class ReplicasTest : public ::testing::Test {
       auto creation = world.broker.open_replica(session, home, std::string(kGpu));
       if (!creation.ok()) return creation.status();
       if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return *opened;
-      const auto& growth = std::get<SegmentPool::Growth>(*creation);
-      EXPECT_TRUE(
-          world.broker
-              .add_memory(growth, gpu.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-              .ok());
+      auto& growth = std::get<SegmentPool::Growth>(*creation);
+      EXPECT_TRUE(world.broker.add_memory(growth, SegmentPool::make(gpu, growth)).ok());
     }
   }
   wire::ArrayId open(Session& session, wire::ArrayId home) {

@@ -99,11 +99,8 @@ TEST(SessionEndsOnGpus, EachCallEndsABoundedNumberOfReads) {
     spec.device = "GPU-1";
     auto creation = world.broker.create(keeper, spec, false);
     ASSERT_TRUE(creation.ok()) << creation.status();
-    if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) {
-      ASSERT_TRUE(
-          world.broker
-              .add_memory(*growth, gpu.create_segment(growth->size_bytes, wire::ReserveKept::kAll))
-              .ok());
+    if (auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) {
+      ASSERT_TRUE(world.broker.add_memory(*growth, SegmentPool::make(gpu, *growth)).ok());
       ASSERT_TRUE(world.broker.create(keeper, spec, false).ok());
     }
     const wire::ArrayId id = world.open(reader, spec.name);
@@ -268,12 +265,9 @@ TEST_F(SessionEndsTest, ACoreThatEndsInTheMiddleReturnsEverything) {
     for (const char* name : {"a", "b", "c"}) {
       auto created = broker.create(session, spec_of(name), false);
       ASSERT_TRUE(created.ok()) << created.status();
-      const auto* growth = std::get_if<SegmentPool::Growth>(&*created);
+      auto* growth = std::get_if<SegmentPool::Growth>(&*created);
       if (growth == nullptr) continue;
-      ASSERT_TRUE(broker
-                      .add_memory(*growth, memory.create_segment(growth->size_bytes,
-                                                                 wire::ReserveKept::kAll))
-                      .ok());
+      ASSERT_TRUE(broker.add_memory(*growth, SegmentPool::make(memory, *growth)).ok());
       ASSERT_TRUE(broker.create(session, spec_of(name), false).ok());
     }
     broker.exited(session.id);

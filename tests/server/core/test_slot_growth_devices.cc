@@ -43,11 +43,8 @@ class SlotGrowthOnAGpu : public ::testing::Test {
         world_.open(writer_, name);
         return opened->array->id;
       }
-      const auto& growth = std::get<SegmentPool::Growth>(*creation);
-      EXPECT_TRUE(
-          world_.broker
-              .add_memory(growth, gpu_.create_segment(growth.size_bytes, wire::ReserveKept::kAll))
-              .ok());
+      auto& growth = std::get<SegmentPool::Growth>(*creation);
+      EXPECT_TRUE(world_.broker.add_memory(growth, SegmentPool::make(gpu_, growth)).ok());
     }
   }
   void publish(std::uint64_t version, std::uint32_t slot) {

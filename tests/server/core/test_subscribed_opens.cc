@@ -99,11 +99,8 @@ TEST_F(SubscribedOpens, AreThoseOfADeviceToo) {
   spec.device = "GPU-1";
   auto growth = world.broker.create(owner, spec, false);
   ASSERT_TRUE(growth.ok()) << growth.status();
-  const auto& missing = std::get<SegmentPool::Growth>(*growth);
-  ASSERT_TRUE(
-      world.broker
-          .add_memory(missing, gpu.create_segment(missing.size_bytes, wire::ReserveKept::kAll))
-          .ok());
+  auto& missing = std::get<SegmentPool::Growth>(*growth);
+  ASSERT_TRUE(world.broker.add_memory(missing, SegmentPool::make(gpu, missing)).ok());
   ASSERT_TRUE(world.broker.create(owner, spec, false).ok());
   EXPECT_TRUE(open(reader, "u").subscribed);
 }
