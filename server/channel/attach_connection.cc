@@ -26,8 +26,8 @@ constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
 // An edge comes whenever the peer takes a message; at most times the socket is writable anyway.
 constexpr std::uint32_t kHoldingBack = EPOLLOUT | EPOLLET | EPOLLRDHUP;
 
-// Of a processor, for frames that nobody has looked at.
-constexpr std::chrono::milliseconds kLastWords{5};
+// Frames that nobody has looked at: a library sends one, and waits for its answer.
+constexpr int kMostLastWords = 64;
 constexpr const char* kForkHint = "After fork, connect again: the child is a session of its own.";
 
 }  // namespace
@@ -121,10 +121,9 @@ bool AttachConnection::serve(std::uint32_t events) {
 }
 
 // They may still wait in the socket when the hang-up, or the exit, is seen. Nobody looks for them
-// behind so many frames that these take longer.
+// behind many other frames: hundreds of sessions may end in one instant.
 Farewell AttachConnection::last_words() {
-  const auto until = thread_time() + kLastWords;
-  while (state_ == State::kServing && thread_time() < until) {
+  for (int i = 0; i < kMostLastWords && state_ == State::kServing; ++i) {
     const auto received = receive();
     if (received.outcome != wire::Received::Outcome::kFrame) break;
     const auto frame = wire::parse_frame(received.bytes(), protocol_);

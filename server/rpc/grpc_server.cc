@@ -54,6 +54,7 @@ constexpr std::size_t kMostUntaken = std::size_t{36} << 20;
 constexpr std::chrono::milliseconds kOld{100};
 constexpr std::chrono::milliseconds kLoadStep{50};
 constexpr std::chrono::seconds kLastWords{1};
+constexpr std::chrono::seconds kUntilCutCallsEnd{1};
 
 void keep_small_buffer(int socket, int bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -183,7 +184,7 @@ void GrpcServer::cut(const Account& account, Excess excess) {
   }
   for (const ConnectionId id : ids) on_relay_end(id, excess);
   if (cut_timer_) return;
-  cut_timer_ = loop_.after(kLastWords, [this] {
+  cut_timer_ = loop_.after(kUntilCutCallsEnd, [this] {
     cut_timer_.reset();
     reaper_.reap(nullptr, {});
   });

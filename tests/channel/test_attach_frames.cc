@@ -136,6 +136,22 @@ TEST_P(AttachFrames, FindsTheLastWordsBehindOthers) {
   EXPECT_TRUE(host.has("exit 1"));
 }
 
+// Of hundreds of sessions that end in one instant, each with as many frames, it would take seconds.
+TEST_P(AttachFrames, DoesNotLookForThemBehindVeryMany) {
+  host.files = {{7, "board"}};
+  serve();
+  Child child([&]() -> std::string {
+    RawClient client(directory);
+    if (!client.attach()) return "cannot attach";
+    for (int i = 0; i < 200; ++i) client.send(wire::FetchFrame{{{FileId{7}}}});
+    client.send(wire::ExitFrame{});
+    return "";
+  });
+  EXPECT_EQ(finish(child), "");
+  run_until([&] { return host.has("exited 1"); });
+  EXPECT_TRUE(host.has("hang_up 1"));
+}
+
 TEST_P(AttachFrames, NamesBothVersionsIfTheyDoNotOverlap) {
   serve();
   Child child([&]() -> std::string {
