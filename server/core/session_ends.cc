@@ -44,7 +44,8 @@ std::vector<ArrayId> SessionEnds::next_arrays(const Session& session) const {
   std::size_t work = 0;
   const auto add = [&](ArrayId id) {
     const Array* const array = parts_.catalog.find(id);
-    work += 1 + (array == nullptr ? 0 : array->members.size() / kMembersLikeAnArray);
+    const bool ends = array != nullptr && session.created.contains(id);
+    work += 1 + (ends ? array->members.size() / kMembersLikeAnArray : 0);
     ids.push_back(id);
   };
   for (const auto& [id, membership] : session.memberships) {

@@ -34,8 +34,8 @@ namespace memlease::server {
 
 class SessionEnds {
  public:
-  // About half a millisecond of work. An array that many have open counts for several: each of them
-  // is told of its end.
+  // About half a millisecond of work. An array that may end, and many have open, counts for
+  // several: each of them is told of its end.
   static constexpr std::size_t kArraysPerSlice = 64;
   static constexpr std::size_t kMembersLikeAnArray = 8;
 

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/core/array_collector.h"
 #include "server/core/broker.h"
+#include "server/core/session_ends.h"
 #include "tests/server/core/broker_world.h"
 #include "tests/support/fake_gpu.h"
 #include "wire/error.h"
@@ -74,6 +75,22 @@ TEST_F(SessionEndsTest, EachCallWorksOffABoundedNumberOfArrays) {
   EXPECT_FALSE(world_.broker.sessions_are_ending());
   EXPECT_TRUE(world_.broker.idle());
   EXPECT_EQ(world_.memory.live(), FakeMemory::Live{});
+}
+
+// Each of those who have it open is told of its end, and not of one member's.
+TEST_F(SessionEndsTest, AnArrayThatManyHaveOpenIsMoreWorkWhereItEnds) {
+  Session& creator = creator_of_many();
+  std::vector<Session*> members;
+  for (std::size_t i = 0; i < kSlice * SessionEnds::kMembersLikeAnArray; ++i) {
+    members.push_back(&world_.connect(1000));
+    for (std::size_t k = 0; k < kArrays; ++k) {
+      world_.open(*members.back(), fmt::format("many/{}", k));
+    }
+  }
+  world_.broker.exited(members.front()->id);
+  EXPECT_EQ(finish(), kArrays / kSlice);
+  world_.broker.exited(creator.id);
+  EXPECT_EQ(finish(), kArrays - 1);
 }
 
 TEST_F(SessionEndsTest, AGoodbyeIsWorkedOffInSlicesToo) {
