@@ -58,7 +58,7 @@ ServiceManager::ServiceManager(EventLoop& loop, const std::string& notify_socket
 
 ServiceManager::~ServiceManager() {
   loop_.cancel(timer_);
-  loop_.cancel(ready_timer_);
+  loop_.cancel(untold_timer_);
 }
 
 int ServiceManager::try_to_send(std::string_view lines, int flags) const {
@@ -71,30 +71,39 @@ int ServiceManager::try_to_send(std::string_view lines, int flags) const {
 }
 
 absl::Status ServiceManager::send(std::string_view lines, int flags) const {
-  if (!socket_) return unusable_;
-  const int error = try_to_send(lines, flags);
+  return socket_ ? outcome(try_to_send(lines, flags)) : unusable_;
+}
+
+absl::Status ServiceManager::outcome(int error) {
   if (error == 0) return absl::OkStatus();
   return wire::errno_error(wire::ErrorCode::kInternal,
                            "cannot tell the service manager about this daemon", error,
                            "It may take the daemon for one that never got ready, or never ends.");
 }
 
-absl::Status ServiceManager::ready() {
-  auto told = send("READY=1", 0);
-  if (socket_ && !told.ok()) insist_on_ready();
-  return told;
+absl::Status ServiceManager::tell(std::string lines) {
+  if (!socket_) return unusable_;
+  if (untold_.empty()) {
+    const int error = try_to_send(lines, MSG_DONTWAIT);
+    if (error != EAGAIN) return outcome(error);
+    untold_timer_ = loop_.after(kAgain, [this] { tell_the_untold(); });
+  }
+  untold_.push_back(std::move(lines));
+  return absl::OkStatus();
 }
 
-// Else the manager would end the daemon as one that does not start.
-void ServiceManager::insist_on_ready() {
-  loop_.cancel(ready_timer_);
-  ready_timer_ = loop_.after(kAgain, [this] {
-    if (try_to_send("READY=1", MSG_DONTWAIT) == EAGAIN) insist_on_ready();
-  });
+// Else the manager would end the daemon as one that does not start, or reload.
+void ServiceManager::tell_the_untold() {
+  while (!untold_.empty() && try_to_send(untold_.front(), MSG_DONTWAIT) != EAGAIN) {
+    untold_.pop_front();
+  }
+  if (!untold_.empty()) untold_timer_ = loop_.after(kAgain, [this] { tell_the_untold(); });
 }
+
+absl::Status ServiceManager::ready() { return tell("READY=1"); }
 
 absl::Status ServiceManager::reloading() {
-  return send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()), 0);
+  return tell(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()));
 }
 
 absl::Status ServiceManager::stopping() {

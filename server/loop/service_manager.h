@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,10 +31,11 @@ class ServiceManager {
 
   bool listens() const { return static_cast<bool>(socket_); }
 
-  // The daemon serves, or serves again after reloading(). Waits up to 5 s for a manager that is
-  // slow to read, as the next three do. An error if it could not be told; then it goes on trying.
+  // The daemon serves, or serves again after reloading(). Where the manager is slow to read these
+  // are told later, in their order. An error if it cannot be told.
   absl::Status ready();
   absl::Status reloading();
+  // As the next one, waits up to 5 s for a manager that is slow to read. The loop has ended.
   absl::Status stopping();
   // The last word: takes the status line back, which would go on saying what the daemon does.
   absl::Status ended();
@@ -48,7 +50,9 @@ class ServiceManager {
  private:
   int try_to_send(std::string_view lines, int flags) const;  // 0 or errno
   absl::Status send(std::string_view lines, int flags) const;
-  void insist_on_ready();
+  static absl::Status outcome(int error);
+  absl::Status tell(std::string lines);
+  void tell_the_untold();
   void feed_watchdog();
   void tell_of_life();
 
@@ -62,7 +66,8 @@ class ServiceManager {
   std::string status_;
   std::function<void()> probe_;
   EventLoop::TimerId timer_;
-  EventLoop::TimerId ready_timer_;
+  std::deque<std::string> untold_;  // what is not dropped, where the manager is slow
+  EventLoop::TimerId untold_timer_;
 };
 
 }  // namespace memlease::server

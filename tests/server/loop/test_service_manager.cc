@@ -3,10 +3,13 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,6 +25,7 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // What a service manager would receive.
@@ -144,6 +148,26 @@ TEST_F(ServiceManagerTest, WhatAFullQueueDoesNotTakeIsToldOnceThereIsRoom) {
   loop_->after(std::chrono::seconds(10), [&] { loop_->stop(); });
   loop_->run();
   EXPECT_EQ(told, "WATCHDOG=1");
+}
+
+TEST_F(ServiceManagerTest, AFullQueueStopsNobodyAndItsOrderStays) {
+  ServiceManager manager(*loop_, path_, microseconds(0));
+  fill_queue();
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_TRUE(manager.reloading().ok());
+  EXPECT_TRUE(manager.ready().ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(4)) << "it waited";
+  empty_queue();
+  EXPECT_TRUE(manager.reloading().ok()) << "which does not overtake";
+  std::vector<std::string> told;
+  const std::function<void()> look = [&] {
+    for (std::string next = fake_.next(); !next.empty(); next = fake_.next()) told.push_back(next);
+    told.size() == 3 ? loop_->stop() : void(loop_->after(milliseconds(1), look));
+  };
+  loop_->after(milliseconds(1), look);
+  loop_->after(std::chrono::seconds(10), [&] { loop_->stop(); });
+  loop_->run();
+  EXPECT_THAT(told, ElementsAre(HasSubstr("RELOADING=1"), "READY=1", HasSubstr("RELOADING=1")));
 }
 
 TEST_F(ServiceManagerTest, WithoutAWatchdogThereIsNoTimer) {
