@@ -48,6 +48,8 @@ STATEMENTS = [
     ("try_read", "try_read(newer_than=last)", 10),
     ("put", "put(elements)", 10),
     ("get", "get(elements)", 10),
+    ("put.by_name", "client.put('bench/py/named', elements)", 100),
+    ("get.by_name", "client.get('bench/py/named', elements)", 100),
 ]
 
 
@@ -152,7 +154,7 @@ def main() -> None:
     array.put(elements)
     names = {
         "noop": [].__len__, "read": array.read, "write": array.write, "try_read": array.try_read,
-        "put": array.put, "get": array.get, "elements": elements, "last": 1 << 48,
+        "put": array.put, "get": array.get, "client": client, "elements": elements, "last": 1 << 48,
     }  # fmt: skip
     rivals: list[tuple[str, Any]] = [
         ("shared_memory.attach", shared_memory_case(False)),

@@ -178,6 +178,8 @@ GOALS = [
     Goal("try_read without news: 100 ns", "py/try_read", plus=100),
     Goal("put an array of 4 KiB: 2 us", "py/put", plus=2e3),
     Goal("get an array of 4 KiB: 2 us", "py/get", plus=2e3),
+    Goal("put 4 KiB by a name, no handle kept: 10 us", "py/put.by_name", plus=1e4),
+    Goal("get 4 KiB by a name, no handle kept: 10 us", "py/get.by_name", plus=1e4),
     Goal("with read(), a view : shared_memory", "py/with.view", "py/shared_memory.attach", 0.02),
     Goal(
         "with read(), 4 KiB summed : shared_memory, too",

@@ -24,6 +24,7 @@ from memlease.dtypes import dtype_name
 from memlease.errors import Closed, InvalidArgument, NotFound, Unsupported
 from memlease.filling import elements_to_fill, fill_array, withdrawn_after_error
 from memlease.layouts import strides_of
+from memlease.recent import RecentArrays
 from memlease.sources import source_of
 
 if TYPE_CHECKING:
@@ -102,12 +103,13 @@ class Client(Closing):
     manager that closes. In a forked child it connects again, at its first use there.
     """
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_recent")
 
     def __init__(self, core: _core.Client | None = None) -> None:
         if not isinstance(core, _core.Client):
             raise TypeError("memlease.Client is made by memlease.connect(), which finds the daemon")
         self._core = core
+        self._recent = RecentArrays()
 
     def __enter__(self) -> Self:
         """Return itself; `Closed` at once where a call in the block would raise it."""
@@ -369,6 +371,9 @@ class Client(Closing):
     ) -> Array:
         """Copy a whole array into the array `name`, which is created if it does not exist.
 
+        The client keeps the 64 arrays in host memory open that it was last asked for by `put` and
+        `get`: the next time needs no call to the daemon.
+
         Parameters
         ----------
         name : str
@@ -388,8 +393,7 @@ class Client(Closing):
             As in `Array.put`.
         **options
             As in `create`, except `fill`: for an array that does not exist yet. One that exists
-            must have those that are given, and keeps its own attributes; without any, putting into
-            it again needs no call to the daemon.
+            must have those that are given, which takes a call, and keeps its own attributes.
 
         Returns
         -------
@@ -415,6 +419,12 @@ class Client(Closing):
             existing = self.open(name)
         except NotFound:
             existing = None
+        if existing is not None and dtype is None and not options:
+            existing.put(
+                source, casting=casting, wait=wait, stream=stream, ignore_stream=ignore_stream
+            )
+            self._recent.keep(self._core, existing)
+            return existing
         wanted = None if existing is None else existing.dtype_name
         if dtype is not None:
             wanted = dtype_name(dtype)
@@ -428,6 +438,7 @@ class Client(Closing):
             array = existing
         with withdrawn_after_error(array):
             array._put_elements(given, elements, casting, wait, stream)
+        self._recent.keep(self._core, array)
         return array
 
     @overload
@@ -452,10 +463,16 @@ class Client(Closing):
         owner: int | str | None = None,
         **unknown: Never,
     ) -> Any:
-        """Copy the current version of an array out; see `Array.get`, and `open` for `owner`."""
+        """Copy the current version of an array out; see `Array.get`, and `open` for `owner`.
+
+        As after `put`, the next time needs no call to the daemon.
+        """
         if unknown:
             refuse_unknown(Client.get, unknown)
-        return self.open(name, owner=owner).get(out, timeout=timeout)
+        array = self.open(name, owner=owner)
+        copied = array.get(out, timeout=timeout)
+        self._recent.keep(self._core, array)
+        return copied
 
     def _refuse(self, *_arguments: Any) -> Never:
         raise Unsupported(
@@ -471,6 +488,7 @@ class Client(Closing):
 
         Leases stay valid, and so do the names of arrays that this process has created.
         """
+        self._recent.clear()
         self._core.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
