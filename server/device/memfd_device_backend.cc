@@ -145,9 +145,10 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
       is_immutable_ = (is_first || is_immutable_) && set_immutable(writer_.get(), true);
     }
     const int opened = (writable ? writer_ : reader_).get();
-    if (const auto now = std::chrono::steady_clock::now(); now - locks_dropped_ >= kLockTime) {
+    auto& dropped = writable ? writers_locks_dropped_ : readers_locks_dropped_;
+    if (const auto now = std::chrono::steady_clock::now(); now - dropped >= kLockTime) {
       drop_locks(opened);
-      locks_dropped_ = now;
+      dropped = now;
     }
     UniqueFd copy(fcntl(opened, F_DUPFD_CLOEXEC, 0));
     if (!copy) return failed("handing out a file", size_bytes_);
@@ -179,7 +180,8 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
  private:
   const UniqueFd reader_;
   UniqueFd writer_;
-  std::chrono::steady_clock::time_point locks_dropped_;
+  std::chrono::steady_clock::time_point readers_locks_dropped_;
+  std::chrono::steady_clock::time_point writers_locks_dropped_;
   bool is_exported_ = false;
   bool is_immutable_ = false;
   const std::uint64_t size_bytes_;
