@@ -27,10 +27,15 @@ constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
 constexpr std::uint32_t kHoldingBack = EPOLLOUT | EPOLLET | EPOLLRDHUP;
 
 // Frames that nobody has looked at: a library sends one, and waits for its answer.
-constexpr int kMostLastWords = 64;
+constexpr int kMostLastWords = 32;
 constexpr const char* kForkHint = "After fork, connect again: the child is a session of its own.";
 
 }  // namespace
+
+std::optional<std::uint32_t> AttachOptions::user_of(uid_t uid) const {
+  const uid_t payer = payer_of(uid);
+  return payer == ::geteuid() ? std::nullopt : std::optional(payer);
+}
 
 AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
                                    ProcView* proc, ClientSocket socket, PeerIdentity peer,
@@ -59,10 +64,9 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
   }
-  const uid_t payer = options_->payer_of(peer_.uid);
-  const auto user = payer == ::geteuid() ? std::nullopt : std::optional(payer);
   auto added = loop_->add(
-      socket_.get(), kReading, [this](std::uint32_t events) { end_unless(serve(events)); }, user);
+      socket_.get(), kReading, [this](std::uint32_t events) { end_unless(serve(events)); },
+      options_->user_of(peer_.uid));
   if (!added.ok()) return added;
   handshake_timer_ = loop_->after(options_->handshake_deadline, [this] {
     end_unless(reject(make_error(ErrorCode::kTimeout,
@@ -123,7 +127,11 @@ bool AttachConnection::serve(std::uint32_t events) {
 // They may still wait in the socket when the hang-up, or the exit, is seen. Nobody looks for them
 // behind many other frames: hundreds of sessions may end in one instant.
 Farewell AttachConnection::last_words() {
-  for (int i = 0; i < kMostLastWords && state_ == State::kServing; ++i) {
+  for (int i = 0; state_ == State::kServing; ++i) {
+    if (i == kMostLastWords) {
+      socket_.give_up();
+      break;
+    }
     const auto received = receive();
     if (received.outcome != wire::Received::Outcome::kFrame) break;
     const auto frame = wire::parse_frame(received.bytes(), protocol_);

@@ -57,6 +57,8 @@ struct AttachOptions {
   unsigned unfinished_handshakes_per_uid = 32;
   unsigned openings_per_uid = 500;     // OpeningBudget; of others than root and the daemon's own
   PayerOf payer_of = pays_for_itself;  // whose these clients are
+  // As EventLoop::add() has it; none for the daemon's own.
+  std::optional<std::uint32_t> user_of(uid_t uid) const;
   PidfdWay pidfd_way = PidfdWay::kBest;
   ProgramWatch::Look look_at_program = program_of;
 };

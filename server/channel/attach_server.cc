@@ -83,8 +83,8 @@ absl::Status AttachServer::admit(ClientSocket& socket) {
   const pid_t pid = peer->pid;
   const uid_t uid = peer->uid;
   const ClientKey key = ++last_key_;
-  auto process =
-      ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });
+  auto process = ProcessWatch::start(
+      loop_, *std::move(pidfd), [this, key] { process_exited(key); }, options_.user_of(uid));
   if (!process.ok()) return process.status();
   auto connection = std::make_unique<AttachConnection>(
       loop_, host_, &options_, &proc_, std::move(socket), *std::move(peer), process->pidfd(),

@@ -88,14 +88,18 @@ bool has_exited(int pidfd) {
 }
 
 absl::StatusOr<ProcessWatch> ProcessWatch::start(EventLoop* loop, wire::UniqueFd pidfd,
-                                                 std::function<void()> on_exit) {
+                                                 std::function<void()> on_exit,
+                                                 std::optional<std::uint32_t> user) {
   const int fd = pidfd.get();
   ProcessWatch started(loop, std::move(pidfd));
   // Readable for ever once the process has exited, hence removed at the first event.
-  auto added = loop->add(fd, EPOLLIN, [loop, fd, on_exit = std::move(on_exit)](auto) {
-    loop->remove(fd);
-    on_exit();
-  });
+  auto added = loop->add(
+      fd, EPOLLIN,
+      [loop, fd, on_exit = std::move(on_exit)](auto) {
+        loop->remove(fd);
+        on_exit();
+      },
+      user);
   if (!added.ok()) return added;
   return started;
 }

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,9 +33,11 @@ bool has_exited(int pidfd);
 // Watches from its construction to its destruction. Belongs to the loop's thread.
 class ProcessWatch {
  public:
-  // `on_exit` is called at most once, by the loop; it may destroy the watch.
+  // `on_exit` is called at most once, by the loop; it may destroy the watch. `user`: whose process
+  // it is, see EventLoop::add().
   static absl::StatusOr<ProcessWatch> start(EventLoop* loop, wire::UniqueFd pidfd,
-                                            std::function<void()> on_exit);
+                                            std::function<void()> on_exit,
+                                            std::optional<std::uint32_t> user = {});
   ~ProcessWatch();
   ProcessWatch(ProcessWatch&& other) noexcept = default;
   ProcessWatch& operator=(ProcessWatch&&) = delete;

@@ -51,7 +51,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
           {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
       memberships_(catalog_, files_, quota_, reclaimer_, dependencies_.clock),
       imports_(files_),
-      session_ends_({catalog_, sessions_, rows_, files_, connections_, devices_, replicas_,
+      session_ends_({quota_, catalog_, sessions_, rows_, files_, connections_, devices_, replicas_,
                      reclaimer_, imports_, recorder_, tally_},
                     limits.arrays_per_slice),
       name_board_(files_, dependencies_.pages) {
@@ -79,6 +79,13 @@ void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
 absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   if (auto status = may_begin_new(); !status.ok()) return status;
   if (auto status = may_grow(peer.uid); !status.ok()) return status;
+  if (session_ends_.too_many_of(peer.uid)) {
+    return wire::make_error(
+        wire::ErrorCode::kBusy,
+        fmt::format("{} sessions of this user have ended, and what they had is not given back yet",
+                    SessionEnds::kMostUnderWay),
+        "Try again, as connect() does until its time is over.");
+  }
   auto of_sessions = quota_.charge(peer.uid, Resource::kSessions, 1);
   if (!of_sessions.ok()) return of_sessions.status();
   auto descriptors = quota_.charge(peer.uid, Resource::kDescriptors, kSessionDescriptors);

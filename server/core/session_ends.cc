@@ -17,43 +17,65 @@ void SessionEnds::begin(Session& session, Departure how, std::string death) {
     parts_.devices.process_exited(session.peer.pid);
   }
   parts_.tally.look(session);
+  const uid_t payer = parts_.quota.account(session.peer.uid).uid();
   End end{session.id, how, std::move(death), {}};
-  if (slice(end)) ends_.push_back(std::move(end));
+  std::size_t budget = arrays_per_slice_;
+  if (slice(end, budget)) ends_[payer].push_back(std::move(end));
 }
 
 bool SessionEnds::step() {
   if (ends_.empty()) return false;
-  End end = std::move(ends_.front());
-  ends_.pop_front();
-  if (slice(end)) ends_.push_back(std::move(end));
+  for (std::size_t budget = arrays_per_slice_; budget > 0 && !ends_.empty();) {
+    auto turn = ends_.upper_bound(last_payer_);
+    if (turn == ends_.end()) turn = ends_.begin();
+    auto& [payer, ends] = *turn;
+    last_payer_ = payer;
+    End end = std::move(ends.front());
+    ends.pop_front();
+    if (slice(end, budget)) {
+      ends.push_back(std::move(end));
+    } else if (ends.empty()) {
+      ends_.erase(turn);
+    }
+  }
   return true;
 }
 
-bool SessionEnds::slice(End& end) {
+bool SessionEnds::too_many_of(uid_t uid) const {
+  const Account* const account = parts_.quota.find(uid);
+  const auto ends = account == nullptr ? ends_.end() : ends_.find(account->uid());
+  return ends != ends_.end() && ends->second.size() >= kMostUnderWay;
+}
+
+bool SessionEnds::slice(End& end, std::size_t& budget) {
   Session& session = *parts_.sessions.find(end.session);
-  for (const ArrayId id : next_arrays(session)) end_array(session, id, end);
+  for (const ArrayId id : next_arrays(session, budget)) end_array(session, id, end);
   if (!session.memberships.empty() || !session.created.empty()) return true;
-  if (end.how == Departure::kExited && !release_reads(session)) return true;
+  if (end.how == Departure::kExited && !session.read_events.empty()) {
+    budget = 0;
+    if (!release_reads(session)) return true;
+  }
+  budget -= std::min(budget, kSessionLikeArrays);
   finish(session, end);
   return false;
 }
 
 // In the order of their ids, as people read what follows.
-std::vector<ArrayId> SessionEnds::next_arrays(const Session& session) const {
+std::vector<ArrayId> SessionEnds::next_arrays(const Session& session, std::size_t& budget) const {
   std::vector<ArrayId> ids;
-  std::size_t work = 0;
   const auto add = [&](ArrayId id) {
     const Array* const array = parts_.catalog.find(id);
     const bool ends = array != nullptr && session.created.contains(id);
-    work += 1 + (ends ? array->members.size() / kMembersLikeAnArray : 0);
+    const std::size_t work = 1 + (ends ? array->members.size() / kMembersLikeAnArray : 0);
+    budget -= std::min(budget, work);
     ids.push_back(id);
   };
   for (const auto& [id, membership] : session.memberships) {
-    if (work >= arrays_per_slice_) break;
+    if (budget == 0) break;
     add(id);
   }
   for (const ArrayId id : session.created) {
-    if (work >= arrays_per_slice_) break;
+    if (budget == 0) break;
     if (!session.memberships.contains(id)) add(id);
   }
   std::ranges::sort(ids);
@@ -127,8 +149,10 @@ bool SessionEnds::goes(const Array& array) const {
 
 void SessionEnds::end_now(Array& array) {
   Session& creator = *parts_.sessions.find(array.creator);
-  const auto end = std::ranges::find(ends_, creator.id, &End::session);
-  end_array(creator, array.id, *end);
+  for (auto& [payer, ends] : ends_) {
+    const auto end = std::ranges::find(ends, creator.id, &End::session);
+    if (end != ends.end()) return end_array(creator, array.id, *end);
+  }
 }
 
 }  // namespace memlease::server

@@ -10,10 +10,15 @@
 // between the session counts as a member that does nothing. The slices after the last array end
 // what it was reading on GPUs, for which others' streams may wait.
 //
-// Several ends take turns, slice by slice. Called by Broker. Not thread-safe.
+// Several ends take turns, slice by slice: first those who pay for them, then each one's own, so
+// that nobody waits for how many another has. Called by Broker. Not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +27,7 @@
 #include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
+#include "server/core/quota.h"
 #include "server/core/reclaimer.h"
 #include "server/core/recorder.h"
 #include "server/core/replicas.h"
@@ -38,8 +44,12 @@ class SessionEnds {
   // several: each of them is told of its end.
   static constexpr std::size_t kArraysPerSlice = 64;
   static constexpr std::size_t kMembersLikeAnArray = 8;
+  static constexpr std::size_t kSessionLikeArrays = 8;
+  // Of one payer; 512 is the quota of sessions, which those that end are not in.
+  static constexpr std::size_t kMostUnderWay = 1024;
 
   struct Parts {
+    Quota& quota;
     Catalog& catalog;
     SessionTable& sessions;
     SessionRows& rows;
@@ -58,9 +68,12 @@ class SessionEnds {
   // Once for each session. `death`: what has ended its process; empty: it went by itself. Takes the
   // first slice: a session of few arrays has gone when this returns.
   void begin(Session& session, Departure how, std::string death);
-  // Takes the next slice. False: no end was under way.
+  // Takes the next slice, of several ends if they are small. False: no end was under way.
   bool step();
   bool under_way() const { return !ends_.empty(); }
+  // As many as kMostUnderWay, of whoever pays for the uid: he is to have no more sessions
+  // meanwhile.
+  bool too_many_of(uid_t uid) const;
 
   // Whether it ends with its creator, whose end has begun.
   bool goes(const Array& array) const;
@@ -75,9 +88,9 @@ class SessionEnds {
     Recorder::Reclaimed reclaimed;
   };
 
-  // False: that was its last one.
-  bool slice(End& end);
-  std::vector<wire::ArrayId> next_arrays(const Session& session) const;
+  // False: that was its last one. Takes from `budget` what it costs, of which something is left.
+  bool slice(End& end, std::size_t& budget);
+  std::vector<wire::ArrayId> next_arrays(const Session& session, std::size_t& budget) const;
   void end_array(Session& session, wire::ArrayId id, End& end);
   void withdraw(Array& array, const Session& creator, Departure how);
   // Of so many rows as there may be arrays in a slice. True: those were the last ones.
@@ -88,7 +101,8 @@ class SessionEnds {
 
   const Parts parts_;
   const std::size_t arrays_per_slice_;
-  std::deque<End> ends_;
+  std::map<uid_t, std::deque<End>> ends_;  // by who pays; of each at least one
+  uid_t last_payer_ = 0;                   // whose turn was
 };
 
 }  // namespace memlease::server

@@ -70,6 +70,8 @@ class Relay {
   // Passes on the last words of a server that has ended, as far as the client takes them at once.
   // For when the loop does not run any more; ended() is not called. Errors are of no interest.
   void deliver();
+  // Of a client who is cut: ClientSocket::give_up().
+  void give_up() { client_end_.give_up(); }
 
  private:
   struct Socket {

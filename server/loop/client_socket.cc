@@ -21,9 +21,9 @@ namespace memlease::server {
 namespace {
 
 // Of a processor, for what one call takes.
-constexpr std::chrono::milliseconds kMostTime{4};
+constexpr std::chrono::milliseconds kMostTime{1};
 // For what nobody wants to know any more.
-constexpr int kMostRest = 64;
+constexpr int kMostRest = 16;
 
 }  // namespace
 
@@ -77,7 +77,7 @@ ClientSocket& ClientSocket::operator=(ClientSocket&& other) noexcept {
   socket_ = std::move(other.socket_);
   pipe_ = std::move(other.pipe_);
   too_long_ = other.too_long_;
-  takes_long_ = std::exchange(other.takes_long_, false);
+  is_given_up_ = std::exchange(other.is_given_up_, false);
   return *this;
 }
 
@@ -88,7 +88,7 @@ ClientSocket::~ClientSocket() { hang_up(); }
 void ClientSocket::hang_up() {
   if (!socket_) return;
   const SocketTime time;
-  if (!takes_long_) {
+  if (!is_given_up_) {
     ::shutdown(socket_.get(), SHUT_RDWR);
     if (take_out_rest()) return socket_.reset();
   }
@@ -105,7 +105,7 @@ bool ClientSocket::take_out_rest() {
   if (has_messages) ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   std::array<char, 4096> bytes;
   const auto until = thread_time() + kMostTime;
-  for (int i = 0; i < kMostRest && thread_time() < until && !takes_long_; ++i) {
+  for (int i = 0; i < kMostRest && thread_time() < until && !is_given_up_; ++i) {
     if (has_messages) {
       const auto outcome = wire::receive_frame(socket_.get(), wire::Ancillary::kSender).outcome;
       if (outcome == wire::Received::Outcome::kEnd) return true;
@@ -119,7 +119,7 @@ bool ClientSocket::take_out_rest() {
 
 ssize_t ClientSocket::receive(std::span<char> buffer) {
   const SocketTime time;
-  if (!takes_long_) return look_and_take(buffer);
+  if (!is_given_up_) return look_and_take(buffer);
   errno = ETIME;
   return -1;
 }
@@ -143,12 +143,12 @@ ssize_t ClientSocket::take(std::span<char> bytes) {
   if (!pipe_) pipe_ = Pipe::of_thread();
   std::size_t taken = 0;
   const auto begin = thread_time();
-  for (auto now = begin; taken < bytes.size() && now - begin < kMostTime && !takes_long_;) {
+  for (auto now = begin; taken < bytes.size() && now - begin < kMostTime && !is_given_up_;) {
     const ssize_t count = pipe_->take(socket_.get(), bytes.subspan(taken));
     if (count <= 0) return taken == 0 ? count : static_cast<ssize_t>(taken);
     taken += static_cast<std::size_t>(count);
     const auto before = std::exchange(now, thread_time());
-    takes_long_ = now - before > too_long_;
+    is_given_up_ = now - before > too_long_;
   }
   return static_cast<ssize_t>(taken);
 }

@@ -34,9 +34,12 @@ class ClientSocket {
   wire::UniqueFd release() { return std::move(socket_); }
 
   // As recv() without flags, of a stream without SO_PASSCRED, but perhaps less than is there;
-  // EBADMSG if a descriptor is the next that comes, which stays; ETIME where one message
-  // took too long.
+  // EBADMSG if a descriptor is the next that comes, which stays; ETIME once it was
+  // given up, also as one message took too long.
   ssize_t receive(std::span<char> buffer);
+  // Nothing more is received, and what is there is closed with it, elsewhere. The client may lose
+  // what he was sent last.
+  void give_up() { is_given_up_ = true; }
 
  private:
   static constexpr std::chrono::milliseconds kTooLong{100};
@@ -50,7 +53,7 @@ class ClientSocket {
   wire::UniqueFd socket_;
   std::shared_ptr<const Pipe> pipe_;
   std::chrono::nanoseconds too_long_ = kTooLong;
-  bool takes_long_ = false;
+  bool is_given_up_ = false;
 };
 
 }  // namespace memlease::server

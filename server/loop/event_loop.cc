@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t kWakeKey = 0;  // keys of add() begin at 2
 constexpr std::uint64_t kTimerKey = 1;
 constexpr int kEventsPerWait = 64;
-// More than a ClientSocket takes of a flood at once: who sends one is to be read, and cut for it.
-constexpr std::chrono::milliseconds kLong{5};
+// As long as a ClientSocket takes where messages are slow. What a flood sends at once is not.
+constexpr std::chrono::milliseconds kLong{1};
 constexpr int kRest = 8;
 constexpr std::chrono::milliseconds kLongerRest{100};  // where the kernel has no room to watch
 

@@ -336,6 +336,7 @@ wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, User& 
 void GrpcServer::on_relay_end(ConnectionId id, std::optional<Excess> excess) {
   if (excess) {
     const Connection& connection = connections_.at(id);
+    connection.relay->give_up();
     gate_cuts_.count(*excess);
     log_.write(*book_.log_lines(connection.uid), LogLevel::kWarning,
                excess == Excess::kMemory ? "control connection cut: the daemon needs its memory"

@@ -41,6 +41,7 @@ ORDER = [
     "waiting",
     "releasing",
     "filling",
+    "recent",
     "client",
     "mem_array",
     "references",

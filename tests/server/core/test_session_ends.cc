@@ -232,6 +232,53 @@ TEST_F(SessionEndsTest, ASecondDeathInTheMiddleTakesTurns) {
   EXPECT_EQ(world_.memory.live(), FakeMemory::Live{});
 }
 
+TEST_F(SessionEndsTest, TurnsGoByWhoPaysAndNotByHowManyEndsHeHas) {
+  for (int i = 0; i < 5; ++i) {
+    world_.broker.exited(creator_of_many(1000, fmt::format("others/{}", i)).id);
+  }
+  world_.broker.exited(creator_of_many(1001, "one").id);
+  for (int i = 0; i < 6; ++i) world_.broker.work_off_ends();
+  EXPECT_EQ(left("one"), 0U);
+  EXPECT_GT(left("others/0"), 0U);
+  finish();
+  EXPECT_TRUE(world_.broker.idle());
+}
+
+TEST_F(SessionEndsTest, WhoHasVeryManyUnderWayIsToComeAgain) {
+  Session& owner = creator_of_many();
+  const auto end_one_of = [&](uid_t uid) {
+    Session& session = world_.connect(uid);
+    for (std::size_t k = 0; k <= kSlice; ++k) world_.open(session, fmt::format("many/{}", k));
+    world_.broker.exited(session.id);
+  };
+  for (std::size_t i = 0; i < SessionEnds::kMostUnderWay; ++i) end_one_of(1001);
+  EXPECT_EQ(code_of(world_.broker.open_session(peer_of(1001)).status()), ErrorCode::kBusy);
+  end_one_of(1002);
+  EXPECT_TRUE(world_.broker.work_off_ends());
+  EXPECT_TRUE(world_.broker.work_off_ends());
+  end_one_of(1001);
+  finish();
+  world_.broker.exited(owner.id);
+  finish();
+  EXPECT_TRUE(world_.broker.idle());
+}
+
+TEST(SessionEndsInSlices, ThatAreSmallShareOne) {
+  BrokerWorld world(testing::limits_of_slices(20));
+  std::vector<Session*> sessions;
+  for (int i = 0; i < 6; ++i) {
+    sessions.push_back(&world.connect(1000));
+    for (int k = 0; k < 21; ++k)
+      world.create(*sessions.back(), spec_of(fmt::format("{}/{}", i, k)));
+  }
+  for (Session* const session : sessions) world.broker.exited(session->id);
+  EXPECT_TRUE(world.broker.work_off_ends());
+  EXPECT_EQ(world.broker.sessions().size(), 3U) << "a session is as much work as eight arrays";
+  EXPECT_TRUE(world.broker.work_off_ends());
+  EXPECT_FALSE(world.broker.work_off_ends());
+  EXPECT_TRUE(world.broker.idle());
+}
+
 TEST_F(SessionEndsTest, ItsQuotasComeBackSessionFirst) {
   Broker::Limits limits;
   limits.per_uid = {0, kArrays, 1};

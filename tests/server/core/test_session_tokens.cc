@@ -129,14 +129,16 @@ class SessionTokenTimes : public SessionTokens {
     values[1].back() ^= 0x55;
     return values;
   }
-  static constexpr double kTold = 4.5;
+  // Of few comparisons it is 6 now and then, as the machine's speed changes slowly, and 1300 where
+  // the difference is there.
+  const double told_ = testing::is_proving() ? 4.5 : 45;
 };
 
 TEST_F(SessionTokenTimes, DoNotTellWhereATokenIsWrong) {
   const std::uint64_t count = goal(20'000, 1'000'000);
   const double t = t_of_times(
       count, wrong(), [&](std::span<const std::uint8_t> credential) { return takes(credential); });
-  EXPECT_LT(std::abs(t), kTold);
+  EXPECT_LT(std::abs(t), told_);
   reached(
       "{} comparisons of tokens that are wrong in the first or in the last byte: Welch's t is "
       "{:.2f}",
@@ -153,7 +155,7 @@ TEST_F(SessionTokenTimes, ControlWouldTellOfAComparisonThatEndsEarly) {
     }
     return true;
   });
-  EXPECT_GT(std::abs(t), kTold);
+  EXPECT_GT(std::abs(t), told_);
   reached("the same for a comparison that ends at the first difference: Welch's t is {:.1f}", t);
 }
 
