@@ -28,6 +28,7 @@ constexpr std::uint32_t kHoldingBack = EPOLLOUT | EPOLLET | EPOLLRDHUP;
 
 // Frames that nobody has looked at: a library sends one, and waits for its answer.
 constexpr int kMostLastWords = 32;
+constexpr std::chrono::milliseconds kLastWordsTime{1};  // of a processor
 constexpr const char* kForkHint = "After fork, connect again: the child is a session of its own.";
 
 }  // namespace
@@ -60,6 +61,7 @@ AttachConnection::~AttachConnection() {
 
 absl::Status AttachConnection::start(std::function<void()> on_end) {
   on_end_ = std::move(on_end);
+  socket_.allow_for_a_message(options_->slow_message);
   const int on = 1;
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
@@ -89,6 +91,10 @@ void AttachConnection::say_last_word(const absl::Status& reason) {
 
 bool AttachConnection::reject(const absl::Status& reason) {
   say_last_word(reason);
+  return drop(reason);
+}
+
+bool AttachConnection::drop(const absl::Status& reason) {
   options_->log(peer_.uid, [&] {
     return fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
                        peer_.command.empty() ? proc_->name_of(peer_) : peer_.command, peer_.uid,
@@ -106,6 +112,12 @@ bool AttachConnection::serve(std::uint32_t events) {
   late_charge_.reset();
   go_on_reading();
   const auto received = receive();
+  if (socket_.is_given_up()) {
+    return drop(make_error(ErrorCode::kInvalidArgument,
+                           "one of its messages took the kernel very long, as for all that waits "
+                           "at its end of the connection",
+                           "No client of memlease does that: see what this process is."));
+  }
   switch (received.outcome) {
     case wire::Received::Outcome::kNothing:
       return true;
@@ -127,8 +139,9 @@ bool AttachConnection::serve(std::uint32_t events) {
 // They may still wait in the socket when the hang-up, or the exit, is seen. Nobody looks for them
 // behind many other frames: hundreds of sessions may end in one instant.
 Farewell AttachConnection::last_words() {
+  const auto until = thread_time() + kLastWordsTime;
   for (int i = 0; state_ == State::kServing; ++i) {
-    if (i == kMostLastWords) {
+    if (i == kMostLastWords || thread_time() >= until) {
       socket_.give_up();
       break;
     }
@@ -153,10 +166,12 @@ bool AttachConnection::note_farewell(const wire::Payload& payload) {
   return true;
 }
 
-wire::Received AttachConnection::receive() const {
+wire::Received AttachConnection::receive() {
   const SocketTime time;
-  return wire::receive_frame(
+  auto received = wire::receive_frame(
       socket_.get(), peer_.has_pid() ? wire::Ancillary::kSender : wire::Ancillary::kSenderProcess);
+  socket_.took(time.so_far());
+  return received;
 }
 
 bool AttachConnection::is_from_peer(const wire::Received& received) const {

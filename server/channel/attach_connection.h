@@ -57,6 +57,7 @@ struct AttachOptions {
   unsigned unfinished_handshakes_per_uid = 32;
   unsigned openings_per_uid = 500;     // OpeningBudget; of others than root and the daemon's own
   PayerOf payer_of = pays_for_itself;  // whose these clients are
+  std::chrono::nanoseconds slow_message = ClientSocket::kTooLong;
   // As EventLoop::add() has it; none for the daemon's own.
   std::optional<std::uint32_t> user_of(uid_t uid) const;
   PidfdWay pidfd_way = PidfdWay::kBest;
@@ -103,11 +104,12 @@ class AttachConnection {
   bool on_unread_deadline();
 
   void end_unless(bool goes_on);
-  wire::Received receive() const;
+  wire::Received receive();
   bool is_from_peer(const wire::Received& received) const;
   bool is_from_exited_peer(const wire::Received& received) const;
   absl::Status not_from_peer(const wire::Received& received) const;
   bool reject(const absl::Status& reason);  // always false
+  bool drop(const absl::Status& reason);    // the same without a word to the client
   bool is_answer_unread() const;
   void hold_back();
   void go_on_reading();

@@ -64,8 +64,7 @@ class ClientSocket::Pipe {
 };
 
 // With urgent bytes in their place among the others: looks pass over those that have none.
-ClientSocket::ClientSocket(wire::UniqueFd socket, std::chrono::nanoseconds too_long)
-    : socket_(std::move(socket)), too_long_(too_long) {
+ClientSocket::ClientSocket(wire::UniqueFd socket) : socket_(std::move(socket)) {
   if (!socket_) return;  // errno says why
   const int on = 1;
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
@@ -148,7 +147,7 @@ ssize_t ClientSocket::take(std::span<char> bytes) {
     if (count <= 0) return taken == 0 ? count : static_cast<ssize_t>(taken);
     taken += static_cast<std::size_t>(count);
     const auto before = std::exchange(now, thread_time());
-    is_given_up_ = now - before > too_long_;
+    took(now - before);
   }
   return static_cast<ssize_t>(taken);
 }

@@ -19,9 +19,8 @@ namespace memlease::server {
 class ClientSocket {
  public:
   ClientSocket() = default;
-  // A connected, non-blocking one. None: none. `too_long`: a message after which nothing more is
-  // received has taken the kernel more of a processor than that.
-  explicit ClientSocket(wire::UniqueFd socket, std::chrono::nanoseconds too_long = kTooLong);
+  // A connected, non-blocking one. None: none.
+  explicit ClientSocket(wire::UniqueFd socket);
   ClientSocket(ClientSocket&&) noexcept = default;
   ClientSocket& operator=(ClientSocket&& other) noexcept;
   // Hangs up: nothing more can be sent, and the client reads what he was sent, whatever he has sent
@@ -40,9 +39,15 @@ class ClientSocket {
   // Nothing more is received, and what is there is closed with it, elsewhere. The client may lose
   // what he was sent last.
   void give_up() { is_given_up_ = true; }
+  bool is_given_up() const { return is_given_up_; }
+  // It is given up once a message takes the kernel more of a processor than that.
+  void allow_for_a_message(std::chrono::nanoseconds time) { too_long_ = time; }
+  // For who receives by wire::receive_frame(): what that took.
+  void took(std::chrono::nanoseconds time) { is_given_up_ = is_given_up_ || time > too_long_; }
+
+  static constexpr std::chrono::milliseconds kTooLong{100};
 
  private:
-  static constexpr std::chrono::milliseconds kTooLong{100};
   class Pipe;
 
   ssize_t look_and_take(std::span<char> buffer);

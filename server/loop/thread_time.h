@@ -22,6 +22,7 @@ class SocketTime {
   ~SocketTime() { taken_ += thread_time() - begin_; }
   SocketTime(const SocketTime&) = delete;
   SocketTime& operator=(const SocketTime&) = delete;
+  std::chrono::nanoseconds so_far() const { return thread_time() - begin_; }
 
   // Of this thread, since the last call.
   static std::chrono::nanoseconds take() { return std::exchange(taken_, {}); }

@@ -115,6 +115,17 @@ TEST_P(AttachLimits, AClientAsksAgainForSoLongAtMost) {
   EXPECT_EQ(finish(interrupted), "Interrupted: enough");
 }
 
+TEST_P(AttachLimits, CutsAClientWhoseMessageTakesTheKernelLong) {
+  options.slow_message = std::chrono::nanoseconds(0);
+  serve();
+  Child child([&]() -> std::string {
+    RawClient client(directory);
+    return client.attach() ? "it was served" : "";
+  });
+  EXPECT_EQ(finish(child), "");
+  EXPECT_THAT(log, ElementsAre(HasSubstr("took the kernel very long")));
+}
+
 TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {
   host.files = {{8, "segment"}};
   options.unread_deadline = milliseconds(20);

@@ -273,7 +273,8 @@ TEST(ClientSocketOfAStream, OfWhichAMessageTookTooLongIsReadNoMore) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
   const wire::UniqueFd client(ends[0]);
-  ClientSocket socket(wire::UniqueFd(ends[1]), std::chrono::nanoseconds(0));
+  ClientSocket socket{wire::UniqueFd(ends[1])};
+  socket.allow_for_a_message(std::chrono::nanoseconds(0));
   for (const std::string_view text : {"one", "two"}) {
     ASSERT_EQ(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), 3);
   }
