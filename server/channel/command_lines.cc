@@ -56,7 +56,12 @@ std::string CommandLines::of(pid_t pid) {
              shared_->changed.wait_until(shared_->mutex, end) == std::cv_status::no_timeout) {
       }
       if (!shared_->reading) shared_->question.reset();
-      if (!shared_->answer) paused_until_ = std::chrono::steady_clock::now() + pause_;
+      const auto after = std::chrono::steady_clock::now();
+      const auto waited = after - now;
+      if (!shared_->answer || waited >= kLongWait) {
+        paused_until_ =
+            after + (pause_ * waited.count() / std::chrono::nanoseconds(kMostWait).count());
+      }
       if (shared_->answer && !shared_->answer->empty()) return *shared_->answer;
     }
   }

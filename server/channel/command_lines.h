@@ -3,9 +3,8 @@
 //
 // The kernel reads it from the process's memory, under a lock of that memory. A process can hold
 // that lock for as long as it likes, so a thread of its own asks, and the loop waits for it a
-// moment at most, and after a wait in vain not at all for a while: the answer is the process's name
-// (comm) then, and as long as the thread is held up. So nobody can take more than a fortieth of the
-// loop's time.
+// moment at most, and after a long wait not at all for forty times as long: the answer is the
+// process's name (comm) then, and as long as the thread is held up.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +20,8 @@ namespace memlease::server {
 class CommandLines {
  public:
   static constexpr std::chrono::milliseconds kMostWait{250};
-  static constexpr std::chrono::milliseconds kPause{10'000};
+  static constexpr std::chrono::milliseconds kLongWait{20};
+  static constexpr std::chrono::milliseconds kPause{10'000};  // after kMostWait
   static constexpr std::size_t kMostBytes = 256;
   using Read = std::function<std::string(pid_t)>;
 

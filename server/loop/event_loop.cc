@@ -4,9 +4,9 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
-#include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "server/loop/thread_time.h"
@@ -17,7 +17,9 @@ namespace {
 
 constexpr std::uint64_t kWakeKey = 0;  // keys of add() begin at 2
 constexpr std::uint64_t kTimerKey = 1;
-constexpr int kEventsPerWait = 64;
+constexpr int kEventsPerWait = 1024;
+// After so long the kernel is asked who else is ready.
+constexpr std::chrono::milliseconds kTurns{1};
 // As long as a ClientSocket takes where messages are slow. What a flood sends at once is not.
 constexpr std::chrono::milliseconds kLong{1};
 constexpr int kRest = 8;
@@ -122,25 +124,53 @@ void EventLoop::stop() {
 }
 
 void EventLoop::run() {
-  std::array<epoll_event, kEventsPerWait> events;
+  std::vector<epoll_event> events(kEventsPerWait);
   running_ = true;
   while (running_) {
-    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerWait, -1);
+    const int wait = ready_.empty() ? -1 : 0;
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerWait, wait);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events.at(static_cast<std::size_t>(i));
-      dispatch(event.data.u64, event.events);
+      sort_in(event.data.u64, event.events);
     }
+    take_turns();
   }
 }
 
-void EventLoop::dispatch(Key key, std::uint32_t events) {
+// What is nobody's goes first.
+void EventLoop::sort_in(Key key, std::uint32_t events) {
   if (key == kWakeKey) return run_posted();
   if (key == kTimerKey) return run_due_timers();
   const auto found = watched_.find(key);
   if (found == watched_.end()) return;
   const auto watched = found->second;  // the callback may remove itself
   if (!watched->user) return watched->callback(events);
-  if (const auto resting = resting_.find(*watched->user); resting != resting_.end()) {
+  if (watched->seen == 0) ready_[*watched->user].push_back(key);
+  watched->seen |= events;
+}
+
+void EventLoop::take_turns() {
+  const auto end = Clock::now() + kTurns;
+  while (!ready_.empty()) {
+    for (auto next = ready_.begin(); next != ready_.end();) {
+      const std::uint32_t user = next->first;
+      take_turn(user);
+      next = ready_.upper_bound(user);
+    }
+    if (Clock::now() >= end) return;
+  }
+}
+
+void EventLoop::take_turn(std::uint32_t user) {
+  const auto turn = ready_.find(user);
+  const Key key = turn->second.front();
+  turn->second.pop_front();
+  if (turn->second.empty()) ready_.erase(turn);
+  const auto found = watched_.find(key);
+  if (found == watched_.end()) return;
+  const auto watched = found->second;  // the callback may remove itself
+  const std::uint32_t events = std::exchange(watched->seen, 0);
+  if (const auto resting = resting_.find(user); resting != resting_.end()) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched->fd, nullptr);
     watched->rests = true;
     resting->second.push_back(key);
@@ -149,7 +179,7 @@ void EventLoop::dispatch(Key key, std::uint32_t events) {
   SocketTime::take();
   watched->callback(events);
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(SocketTime::take());
-  if (taken >= kLong) begin_rest(*watched->user, kRest * taken);
+  if (taken >= kLong) begin_rest(user, kRest * taken);
 }
 
 void EventLoop::begin_rest(std::uint32_t user, std::chrono::milliseconds time) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,8 +41,9 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
 
   // `events` as in epoll_ctl(2). The descriptor stays the caller's, who removes it before closing
-  // it. `user`: whose socket it is. Where the kernel takes long for that (SocketTime), all of his
-  // rest for eight times as long, so that he has a ninth of the loop's time.
+  // it. `user`: whose socket it is. Users take turns, so that nobody waits for how many another has
+  // that are ready. Where the kernel takes long for a callback (SocketTime), all of its user's rest
+  // for eight times as long, so that he has a ninth of the loop's time.
   absl::Status add(int fd, std::uint32_t events, Callback callback,
                    std::optional<std::uint32_t> user = {});
   // Of a descriptor that was added.
@@ -68,11 +70,14 @@ class EventLoop {
     const Callback callback;
     const std::optional<std::uint32_t> user;
     std::uint32_t events;
-    bool rests = false;  // the kernel does not watch it
+    std::uint32_t seen = 0;  // what has come of them and waits for its turn
+    bool rests = false;      // the kernel does not watch it
   };
 
   EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer);
-  void dispatch(Key key, std::uint32_t events);
+  void sort_in(Key key, std::uint32_t events);
+  void take_turns();
+  void take_turn(std::uint32_t user);
   void begin_rest(std::uint32_t user, std::chrono::milliseconds time);
   void end_rest(std::uint32_t user);
   void run_posted();
@@ -89,7 +94,8 @@ class EventLoop {
   std::uint64_t last_timer_ = 0;
   std::unordered_map<int, Key> keys_;
   std::unordered_map<Key, std::shared_ptr<Watched>> watched_;
-  std::unordered_map<std::uint32_t, std::vector<Key>> resting_;  // by their users
+  std::map<std::uint32_t, std::deque<Key>> ready_;               // by their users; of each one
+  std::unordered_map<std::uint32_t, std::vector<Key>> resting_;  // likewise
   std::map<TimerId, Task> timers_;
   Clock::time_point armed_;  // what timer_ is armed for; epoch: not armed
 

@@ -235,8 +235,9 @@ void GrpcServer::on_connection(ClientSocket socket) {
   if (status.ok()) status = book_.connected(peer.uid);
   if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
   const ConnectionId id = ++last_id_;
-  status = loop_.add(socket.get(), EPOLLIN | EPOLLRDHUP,
-                     [this, id](std::uint32_t) { on_first_byte(id); });
+  status = loop_.add(
+      socket.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); },
+      account.uid());
   if (!status.ok()) {
     book_.disconnected(peer.uid);
     return log_refusal(peer.uid, wire::message_of(status));
