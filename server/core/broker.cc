@@ -79,13 +79,7 @@ void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
 absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   if (auto status = may_begin_new(); !status.ok()) return status;
   if (auto status = may_grow(peer.uid); !status.ok()) return status;
-  if (session_ends_.too_many_of(peer.uid)) {
-    return wire::make_error(
-        wire::ErrorCode::kBusy,
-        fmt::format("{} sessions of this user have ended, and what they had is not given back yet",
-                    SessionEnds::kMostUnderWay),
-        "Try again, as connect() does until its time is over.");
-  }
+  if (auto status = session_ends_.may_begin_another(peer.uid); !status.ok()) return status;
   auto of_sessions = quota_.charge(peer.uid, Resource::kSessions, 1);
   if (!of_sessions.ok()) return of_sessions.status();
   auto descriptors = quota_.charge(peer.uid, Resource::kDescriptors, kSessionDescriptors);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "fmt/format.h"
+#include "wire/error.h"
+
 namespace memlease::server {
 
 using wire::ArrayId;
@@ -41,10 +44,15 @@ bool SessionEnds::step() {
   return true;
 }
 
-bool SessionEnds::too_many_of(uid_t uid) const {
+absl::Status SessionEnds::may_begin_another(uid_t uid) const {
   const Account* const account = parts_.quota.find(uid);
   const auto ends = account == nullptr ? ends_.end() : ends_.find(account->uid());
-  return ends != ends_.end() && ends->second.size() >= kMostUnderWay;
+  if (ends == ends_.end() || ends->second.size() < kMostUnderWay) return absl::OkStatus();
+  return wire::make_error(
+      wire::ErrorCode::kBusy,
+      fmt::format("{} sessions of this user have ended, and what they had is not given back yet",
+                  ends->second.size()),
+      "Try again, as connect() does until its time is over.");
 }
 
 bool SessionEnds::slice(End& end, std::size_t& budget) {

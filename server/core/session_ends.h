@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "server/core/catalog.h"
 #include "server/core/connection_charges.h"
 #include "server/core/device_table.h"
@@ -71,9 +72,8 @@ class SessionEnds {
   // Takes the next slice, of several ends if they are small. False: no end was under way.
   bool step();
   bool under_way() const { return !ends_.empty(); }
-  // As many as kMostUnderWay, of whoever pays for the uid: he is to have no more sessions
-  // meanwhile.
-  bool too_many_of(uid_t uid) const;
+  // A session of the uid's. kBusy: of whoever pays for it kMostUnderWay are ending.
+  absl::Status may_begin_another(uid_t uid) const;
 
   // Whether it ends with its creator, whose end has begun.
   bool goes(const Array& array) const;

@@ -282,14 +282,14 @@ TEST_F(GrpcServerTest, WhatAUsersServerKeptMayBeGivenBackOnceItHasGone) {
 }
 
 TEST_F(GrpcServerTest, WhatCallsKeptThatWereCutMayBeGivenBack) {
-  std::atomic<int> free{0};
-  book_.heap_is_free = [&] { ++free; };
+  const auto free = std::make_shared<std::atomic<int>>(0);  // the server outlives this test
+  book_.heap_is_free = [free] { ++*free; };
   start();
   GrpcClient other = client_of(kOtherUid);
   EXPECT_EQ(other.who_am_i(), "12345");
   const wire::UniqueFd hung = hang(kOtherUid, 60, path_);
   EXPECT_TRUE(eventually([&] { return on_loop([&] { return server_->cut_largest(); }); }));
-  EXPECT_TRUE(eventually([&] { return free == 1; }));
+  EXPECT_TRUE(eventually([&] { return *free == 1; }));
   EXPECT_EQ(other.who_am_i(), "12345") << "the server itself is still there";
 }
 
