@@ -1,6 +1,7 @@
 """`RecentArrays`: the arrays that a client was last asked for by `get` and `put`, kept open."""
 
 import contextlib
+import os
 import threading
 from collections import OrderedDict
 
@@ -18,14 +19,20 @@ class RecentArrays:
     been opened of a GPU's memory would stay there. Thread-safe.
     """
 
-    __slots__ = ("_arrays", "_lock")
+    __slots__ = ("_arrays", "_lock", "_pid")
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._arrays: OrderedDict[str, Array] = OrderedDict()
         self._lock = threading.Lock()
+        self._pid = os.getpid()
 
     def keep(self, core: _core.Client, array: Array) -> None:
         """Note that the client has just got or put it."""
+        if self._pid != os.getpid():  # a forked child, in which the parent's handles open nothing
+            self._begin()
         name = array.name
         with self._lock:
             kept = self._arrays.get(name)

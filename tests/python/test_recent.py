@@ -98,6 +98,16 @@ def test_another_writer_need_not_wait(memlease_client, elsewhere):
     assert memlease_client.get("a").tolist() == [4.0]
 
 
+def test_a_forked_child_keeps_its_own(memlease_client, elsewhere):
+    memlease_client.put("a", np.zeros(4), lifetime="persistent")
+    elsewhere(
+        "import os; client.get('a'); child = os.fork()\n"
+        "client.get('a'); before = client.calls; client.get('a')\n"
+        "assert client.calls == before\n"
+        "if child: assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0"
+    )
+
+
 def test_threads_share_a_client(memlease_client):
     failed = []
 
