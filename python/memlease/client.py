@@ -419,25 +419,22 @@ class Client(Closing):
             existing = self.open(name)
         except NotFound:
             existing = None
-        if existing is not None and dtype is None and not options:
-            existing.put(
-                source, casting=casting, wait=wait, stream=stream, ignore_stream=ignore_stream
-            )
-            self._recent.keep(self._core, existing)
-            return existing
         wanted = None if existing is None else existing.dtype_name
         if dtype is not None:
             wanted = dtype_name(dtype)
-        kept = None if casting == "unsafe" else wanted
-        given, elements = source_of(source, stream, ignore_stream, kept)
-        if existing is None or options or wanted != existing.dtype_name:
+        if existing is not None and not options and wanted == existing.dtype_name:
+            array = existing
+            array.put(
+                source, casting=casting, wait=wait, stream=stream, ignore_stream=ignore_stream
+            )
+        else:
+            kept = None if casting == "unsafe" else wanted
+            given, elements = source_of(source, stream, ignore_stream, kept)
             # One element is taken for all of the array that exists.
             shape = existing.shape if existing and elements.shape == () else elements.shape
             array = self.create(name, shape, wanted or given, **{"exist_ok": True, **options})
-        else:
-            array = existing
-        with withdrawn_after_error(array):
-            array._put_elements(given, elements, casting, wait, stream)
+            with withdrawn_after_error(array):
+                array._put_elements(given, elements, casting, wait, stream)
         self._recent.keep(self._core, array)
         return array
 
