@@ -266,7 +266,7 @@ TEST_F(ManyWaitAtTheClientsEnd, OneCallTakesFewMessagesWhereThatTakesLong) {
     all += taken;
     longest = std::max(longest, taken);
   }
-  EXPECT_GT(all, 2 * longest) << pieces_ << " messages";
+  EXPECT_GT(all, 5 * longest) << pieces_ << " messages";
 }
 
 TEST(ClientSocketOfAStream, OfWhichAMessageTookTooLongIsReadNoMore) {
