@@ -120,35 +120,34 @@ TEST_P(AttachFrames, ServesAProcessThatIsAboutToExit) {
   EXPECT_THAT(host.events, ElementsAre("open 1", "fetch 1", "exit 1", "exited 1"));
 }
 
-// Frames before it wait, as an answer is unread.
-TEST_P(AttachFrames, FindsTheLastWordsBehindOthers) {
-  host.files = {{7, "board"}};
-  serve();
-  Child child([&]() -> std::string {
-    RawClient client(directory);
-    if (!client.attach()) return "cannot attach";
-    for (int i = 0; i < 20; ++i) client.send(wire::FetchFrame{{{FileId{7}}}});
-    client.send(wire::ExitFrame{});
-    return "";
-  });
-  EXPECT_EQ(finish(child), "");
-  run_until([&] { return host.has("exited 1"); });
+// A session that ends behind so many frames, which wait, as an answer is unread.
+class AttachLastWords : public AttachFrames {
+ protected:
+  void exit_behind(int frames) {
+    host.files = {{7, "board"}};
+    serve();
+    Child child([&]() -> std::string {
+      RawClient client(directory);
+      if (!client.attach()) return "cannot attach";
+      for (int i = 0; i < frames; ++i) client.send(wire::FetchFrame{{{FileId{7}}}});
+      client.send(wire::ExitFrame{});
+      return "";
+    });
+    EXPECT_EQ(finish(child), "");
+    run_until([&] { return host.has("exited 1"); });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, AttachLastWords, kPidfdWays, pidfd_way_name);
+
+TEST_P(AttachLastWords, AreFoundBehindOthers) {
+  exit_behind(20);
   EXPECT_TRUE(host.has("exit 1"));
 }
 
 // Of hundreds of sessions that end in one instant, each with as many frames, it would take seconds.
-TEST_P(AttachFrames, DoesNotLookForThemBehindVeryMany) {
-  host.files = {{7, "board"}};
-  serve();
-  Child child([&]() -> std::string {
-    RawClient client(directory);
-    if (!client.attach()) return "cannot attach";
-    for (int i = 0; i < 200; ++i) client.send(wire::FetchFrame{{{FileId{7}}}});
-    client.send(wire::ExitFrame{});
-    return "";
-  });
-  EXPECT_EQ(finish(child), "");
-  run_until([&] { return host.has("exited 1"); });
+TEST_P(AttachLastWords, AreNotLookedForBehindVeryMany) {
+  exit_behind(200);
   EXPECT_TRUE(host.has("hang_up 1"));
 }
 
