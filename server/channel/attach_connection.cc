@@ -70,12 +70,15 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
       socket_.get(), kReading, [this](std::uint32_t events) { end_unless(serve(events)); },
       options_->user_of(peer_.uid));
   if (!added.ok()) return added;
-  handshake_timer_ = loop_->after(options_->handshake_deadline, [this] {
-    end_unless(reject(make_error(ErrorCode::kTimeout,
-                                 fmt::format("the attach handshake took more than {} ms",
-                                             options_->handshake_deadline.count()),
-                                 "Connect again.")));
-  });
+  handshake_timer_ = loop_->after(
+      options_->handshake_deadline,
+      [this] {
+        end_unless(reject(make_error(ErrorCode::kTimeout,
+                                     fmt::format("the attach handshake took more than {} ms",
+                                                 options_->handshake_deadline.count()),
+                                     "Connect again.")));
+      },
+      options_->user_of(peer_.uid));
   return absl::OkStatus();
 }
 
@@ -86,6 +89,7 @@ void AttachConnection::end_unless(bool goes_on) {
 }
 
 void AttachConnection::say_last_word(const absl::Status& reason) {
+  const SocketTime time;
   wire::send_frame(socket_.get(), wire::encode_frame({0, wire::to_error_frame(reason)}, protocol_));
 }
 
@@ -359,8 +363,9 @@ void AttachConnection::go_on_reading() {
 // The deadline by which the client must have read what it is sent next.
 void AttachConnection::expect_reading() {
   loop_->cancel(unread_timer_);
-  unread_timer_ =
-      loop_->after(options_->unread_deadline, [this] { end_unless(on_unread_deadline()); });
+  unread_timer_ = loop_->after(
+      options_->unread_deadline, [this] { end_unless(on_unread_deadline()); },
+      options_->user_of(peer_.uid));
 }
 
 bool AttachConnection::on_unread_deadline() {

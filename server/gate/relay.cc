@@ -159,10 +159,13 @@ void Relay::watch_unread() {
   }
   replies_moved_ = false;
   if (replies_.is_empty() || unread_timer_ != EventLoop::TimerId{}) return;
-  unread_timer_ = loop_.after(unread_, [this] {
-    unread_timer_ = {};
-    end(Excess::kUnreadReplies);
-  });
+  unread_timer_ = loop_.after(
+      unread_,
+      [this] {
+        unread_timer_ = {};
+        end(Excess::kUnreadReplies);
+      },
+      user_);
 }
 
 }  // namespace memlease::server

@@ -93,9 +93,10 @@ void EventLoop::remove(int fd) {
   keys_.erase(found);
 }
 
-EventLoop::TimerId EventLoop::after(std::chrono::milliseconds delay, Task task) {
-  const TimerId timer{Clock::now() + delay, ++last_timer_};
-  timers_.emplace(timer, std::move(task));
+EventLoop::TimerId EventLoop::after(std::chrono::milliseconds delay, Task task,
+                                    std::optional<std::uint32_t> user) {
+  const TimerId timer{Clock::now() + delay, ++last_key_};
+  timers_.emplace(timer, Timer{std::move(task), user});
   arm_timer();
   return timer;
 }
@@ -103,6 +104,7 @@ EventLoop::TimerId EventLoop::after(std::chrono::milliseconds delay, Task task) 
 // While there are others the timerfd may stay armed for one that is gone: a wake-up for nothing
 // costs less than a call to the kernel each time.
 void EventLoop::cancel(TimerId timer) {
+  due_.erase(timer.number);
   timers_.erase(timer);
   if (timers_.empty()) arm_timer();
 }
@@ -166,20 +168,31 @@ void EventLoop::take_turn(std::uint32_t user) {
   const Key key = turn->second.front();
   turn->second.pop_front();
   if (turn->second.empty()) ready_.erase(turn);
+  if (const auto resting = resting_.find(user); resting != resting_.end()) {
+    return rest(key, resting->second);
+  }
+  SocketTime::take();
+  call(key);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(SocketTime::take());
+  if (taken >= kLong) begin_rest(user, kRest * taken);
+}
+
+void EventLoop::rest(Key key, std::vector<Key>& resting) {
+  resting.push_back(key);
+  const auto found = watched_.find(key);
+  if (found == watched_.end()) return;  // a timer's
+  Watched& watched = *found->second;
+  watched.seen = 0;
+  watched.rests = true;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched.fd, nullptr);
+}
+
+void EventLoop::call(Key key) {
+  if (const auto due = due_.extract(key)) return due.mapped()();
   const auto found = watched_.find(key);
   if (found == watched_.end()) return;
   const auto watched = found->second;  // the callback may remove itself
-  const std::uint32_t events = std::exchange(watched->seen, 0);
-  if (const auto resting = resting_.find(user); resting != resting_.end()) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched->fd, nullptr);
-    watched->rests = true;
-    resting->second.push_back(key);
-    return;
-  }
-  SocketTime::take();
-  watched->callback(events);
-  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(SocketTime::take());
-  if (taken >= kLong) begin_rest(user, kRest * taken);
+  watched->callback(std::exchange(watched->seen, 0));
 }
 
 void EventLoop::begin_rest(std::uint32_t user, std::chrono::milliseconds time) {
@@ -191,6 +204,7 @@ void EventLoop::end_rest(std::uint32_t user) {
   std::vector<Key> unwatched;
   const auto rested = resting_.extract(user);
   for (const Key key : rested.mapped()) {
+    if (due_.contains(key)) ready_[user].push_back(key);
     const auto found = watched_.find(key);
     if (found == watched_.end()) continue;
     Watched& watched = *found->second;
@@ -216,9 +230,17 @@ void EventLoop::run_due_timers() {
   consume(timer_.get());
   armed_ = {};
   // Timers that a task sets again wait for the next round, so that none can hold the loop.
-  const TimerId last_due{Clock::now(), last_timer_};
+  const TimerId last_due{Clock::now(), last_key_};
   while (!timers_.empty() && timers_.begin()->first <= last_due) {
-    timers_.extract(timers_.begin()).mapped()();
+    const auto timer = timers_.extract(timers_.begin());
+    Timer& due = timer.mapped();
+    if (!due.user) {
+      due.task();
+      continue;
+    }
+    const Key key = timer.key().number;
+    due_.emplace(key, std::move(due.task));
+    ready_[*due.user].push_back(key);
   }
   arm_timer();
 }

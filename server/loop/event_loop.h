@@ -42,8 +42,8 @@ class EventLoop {
 
   // `events` as in epoll_ctl(2). The descriptor stays the caller's, who removes it before closing
   // it. `user`: whose socket it is. Users take turns, so that nobody waits for how many another has
-  // that are ready. Where the kernel takes long for a callback (SocketTime), all of its user's rest
-  // for eight times as long, so that he has a ninth of the loop's time.
+  // that are ready. Where the kernel takes long for a callback (SocketTime), all that is its user's
+  // rests for eight times as long, so that he has a ninth of the loop's time.
   absl::Status add(int fd, std::uint32_t events, Callback callback,
                    std::optional<std::uint32_t> user = {});
   // Of a descriptor that was added.
@@ -52,7 +52,8 @@ class EventLoop {
   // may be called from the callback itself. No effect on a descriptor that was not added.
   void remove(int fd);
 
-  TimerId after(std::chrono::milliseconds delay, Task task);
+  // `user`: as of add(). Once it is due it waits for its turn, too.
+  TimerId after(std::chrono::milliseconds delay, Task task, std::optional<std::uint32_t> user = {});
   // No effect on a timer that has fired, or on TimerId{}.
   void cancel(TimerId timer);
 
@@ -64,7 +65,8 @@ class EventLoop {
   void stop();
 
  private:
-  using Key = std::uint64_t;  // unique per add(), so that a late event never meets a reused number
+  // Unique per add() and after(), so that a late event never meets a reused number.
+  using Key = std::uint64_t;
   struct Watched {
     const int fd;
     const Callback callback;
@@ -73,11 +75,17 @@ class EventLoop {
     std::uint32_t seen = 0;  // what has come of them and waits for its turn
     bool rests = false;      // the kernel does not watch it
   };
+  struct Timer {
+    Task task;
+    std::optional<std::uint32_t> user;
+  };
 
   EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer);
   void sort_in(Key key, std::uint32_t events);
   void take_turns();
   void take_turn(std::uint32_t user);
+  void rest(Key key, std::vector<Key>& resting);
+  void call(Key key);
   void begin_rest(std::uint32_t user, std::chrono::milliseconds time);
   void end_rest(std::uint32_t user);
   void run_posted();
@@ -91,13 +99,13 @@ class EventLoop {
 
   bool running_ = false;
   Key last_key_ = 0;
-  std::uint64_t last_timer_ = 0;
   std::unordered_map<int, Key> keys_;
   std::unordered_map<Key, std::shared_ptr<Watched>> watched_;
   std::map<std::uint32_t, std::deque<Key>> ready_;               // by their users; of each one
   std::unordered_map<std::uint32_t, std::vector<Key>> resting_;  // likewise
-  std::map<TimerId, Task> timers_;
-  Clock::time_point armed_;  // what timer_ is armed for; epoch: not armed
+  std::map<TimerId, Timer> timers_;
+  std::unordered_map<Key, Task> due_;  // of users, by the numbers of their timers
+  Clock::time_point armed_;            // what timer_ is armed for; epoch: not armed
 
   wire::Mutex mutex_;
   std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);

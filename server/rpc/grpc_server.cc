@@ -242,7 +242,7 @@ void GrpcServer::on_connection(ClientSocket socket) {
     book_.disconnected(peer.uid);
     return log_refusal(peer.uid, wire::message_of(status));
   }
-  const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
+  const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); }, account.uid());
   connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(socket), timer});
   ++users_.try_emplace(peer.uid, limits_.gate.uid, account).first->second.connections;
 }

@@ -176,6 +176,55 @@ TEST_F(EventLoopTest, AUsersDescriptorsTakeTurns) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(std::ranges::count(calls, i), 2);
 }
 
+TEST_F(EventLoopTest, UsersTakeTurnsHoweverManyTimersOfOneAreDue) {
+  const wire::UniqueFd one(::eventfd(0, EFD_CLOEXEC));
+  std::vector<std::uint32_t> calls;
+  const auto note = [&] {
+    calls.push_back(1);
+    if (calls.size() == 3) ::eventfd_write(one.get(), 1);
+    use_processor(milliseconds(2));
+  };
+  for (int i = 0; i < 20; ++i) loop_->after(milliseconds(0), note, 1);
+  const auto last = [&](std::uint32_t) {
+    calls.push_back(2);
+    loop_->stop();
+  };
+  ASSERT_TRUE(loop_->add(one.get(), EPOLLIN, last, 2).ok());
+  loop_->run();
+  EXPECT_EQ(std::ranges::find(calls, 2U) - calls.begin(), 4) << "one more of his is waited for";
+}
+
+TEST_F(EventLoopTest, TimersOfWhoTakesLongRestToo) {
+  using Clock = EventLoop::Clock;
+  Clock::time_point rests_until;
+  int calls = 0;
+  const auto take_long = [&] {
+    EXPECT_GE(Clock::now(), rests_until);
+    use_processor_for_socket(milliseconds(5));
+    rests_until = Clock::now() + 8 * milliseconds(5) - milliseconds(1);
+    if (++calls == 3) loop_->stop();
+  };
+  for (int i = 0; i < 3; ++i) loop_->after(milliseconds(0), take_long, 1);
+  loop_->after(milliseconds(1), [&] { EXPECT_LT(Clock::now(), rests_until); }, 2);
+  loop_->run();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(EventLoopTest, ADueTimerThatWaitsForItsTurnCanBeCancelled) {
+  std::vector<EventLoop::TimerId> others;
+  const auto cancel_others = [&] {
+    for (const EventLoop::TimerId other : others) loop_->cancel(other);
+    use_processor_for_socket(milliseconds(2));
+    loop_->after(milliseconds(20), [&] { loop_->stop(); });
+  };
+  loop_->after(milliseconds(0), cancel_others, 1);
+  for (int i = 0; i < 3; ++i) {
+    const auto fail = [] { ADD_FAILURE() << "it was cancelled"; };
+    others.push_back(loop_->after(milliseconds(0), fail, 1));
+  }
+  loop_->run();
+}
+
 // An edge is told once.
 TEST_F(EventLoopTest, AnEdgeThatWaitsForItsTurnIsNotLost) {
   const auto slow = readable();
