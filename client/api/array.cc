@@ -56,55 +56,55 @@ Array::Array(std::shared_ptr<ArrayHandle> handle, bool created) noexcept
 OpenArray& Array::state() const { return handle_->array(); }
 
 std::int64_t Array::count_of(DType dtype) const {
-  const wire::ArraySpec& spec = state().spec();
+  const wire::ArrayKind& kind = state().kind();
   if (!(dtype == this->dtype())) {
     throw_error(wire::make_error(wire::ErrorCode::kInvalidArgument,
-                                 fmt::format("'{}' has elements of {}, not of {}", spec.name,
+                                 fmt::format("'{}' has elements of {}, not of {}", state().name(),
                                              name_of(this->dtype()), name_of(dtype)),
                                  "Use a std::vector of the array's own element type."));
   }
   std::int64_t count = 1;
-  for (const std::int64_t extent : spec.shape) count *= extent;
+  for (const std::int64_t extent : kind.shape) count *= extent;
   return count;
 }
 
 const std::string& Array::name() const { return handle_->home_array().name(); }
 
 DType Array::dtype() const {
-  const wire::DType dtype = state().spec().dtype;
+  const wire::DType dtype = state().kind().dtype;
   return {static_cast<std::uint8_t>(dtype.code), dtype.bits, dtype.lanes};
 }
 
-const std::vector<std::int64_t>& Array::shape() const { return state().spec().shape; }
+const std::vector<std::int64_t>& Array::shape() const { return state().kind().shape; }
 
 const std::vector<std::int64_t>& Array::strides_bytes() const { return state().strides_bytes(); }
 
-const std::string& Array::device() const { return state().spec().device; }
+const std::string& Array::device() const { return state().kind().device; }
 
 int Array::device_ordinal() const { return state().device_ordinal(); }
 
 std::uint32_t Array::slots() const { return state().slots(); }
-std::uint32_t Array::max_slots() const { return state().spec().max_slots; }
+std::uint32_t Array::max_slots() const { return state().kind().max_slots; }
 
-bool Array::persistent() const { return state().spec().lifetime == wire::Lifetime::kPersistent; }
+bool Array::persistent() const { return state().kind().lifetime == wire::Lifetime::kPersistent; }
 
-std::uint32_t Array::mode() const { return state().spec().mode; }
+std::uint32_t Array::mode() const { return state().kind().mode; }
 
-bool Array::exclusive_writer() const { return state().spec().writer == wire::Writer::kExclusive; }
+bool Array::exclusive_writer() const { return state().kind().writer == wire::Writer::kExclusive; }
 
 const Attributes& Array::attributes() const {
   static const Attributes kNone;
-  const auto& attributes = handle_->home_array().answer().attributes;
+  const auto& attributes = handle_->home_array().facts().attributes;
   return attributes == nullptr ? kNone : *attributes;
 }
 
-std::uint32_t Array::owner_uid() const { return state().answer().owner_uid; }
+std::uint32_t Array::owner_uid() const { return state().facts().owner_uid; }
 
-std::uint32_t Array::owner_gid() const { return state().answer().owner_gid; }
+std::uint32_t Array::owner_gid() const { return state().facts().owner_gid; }
 
-std::uint64_t Array::size_bytes() const { return state().answer().slot_bytes; }
+std::uint64_t Array::size_bytes() const { return state().facts().slot_bytes; }
 
-bool Array::may_write() const { return state().answer().may_write; }
+bool Array::may_write() const { return state().facts().may_write; }
 
 bool Array::created() const noexcept { return created_; }
 
@@ -123,7 +123,7 @@ Array Array::on(const std::string& device) const {
   internal::check(handle_->use());
   const std::string wanted =
       internal::value_or_throw(state().owner().imports().importers().resolve(device));
-  if (wanted == state().spec().device) return *this;
+  if (wanted == state().kind().device) return *this;
   ArrayHandle& home = handle_->home() == nullptr ? *handle_ : *handle_->home();
   const auto interrupt = [&] {
     return state().session().check_interrupt(handle_->interrupt_check());
@@ -133,7 +133,7 @@ Array Array::on(const std::string& device) const {
 
 const std::string& Array::directory() const { return state().session().directory(); }
 
-std::uint64_t Array::id() const { return wire::to_int(handle_->home_array().answer().id); }
+std::uint64_t Array::id() const { return wire::to_int(handle_->home_array().facts().id); }
 
 ReadLease Array::lease_of(const ReadAttempt& acquired, Stream stream) const {
   handle_->note_taken(acquired.version);
@@ -239,7 +239,7 @@ std::uint64_t Array::get(const Region& region, void* destination, std::uint64_t 
 // host has waited for the slot.
 WriteLease Array::begin_put(const ElementLayout& part, const WriteOptions& options,
                             const Stop* stop) const {
-  const bool is_whole = element_bytes(part) == element_bytes(internal::layout_of(state().spec()));
+  const bool is_whole = element_bytes(part) == element_bytes(internal::layout_of(state().kind()));
   WriteLease lease = is_whole ? write(options, stop) : update(options, stop);
   lease.used_ = true;
   return lease;
@@ -263,7 +263,8 @@ std::uint64_t Array::put(const Region& region, const void* source, std::uint64_t
 std::uint64_t Array::put(const Region& region, const GpuSource& source, const WriteOptions& options,
                          const Stop* stop) const {
   internal::check(handle_->use());
-  const auto part = internal::value_or_throw(internal::layout_of(state().spec(), region));
+  const auto part =
+      internal::value_or_throw(internal::layout_of(state().kind(), state().name(), region));
   auto* const by = internal::value_or_throw(internal::check_source(state(), part, source));
   WriteLease lease = begin_put(part, options, stop);
   internal::check(

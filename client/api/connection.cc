@@ -115,9 +115,9 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArra
   if (session().incarnation() != before.session().incarnation()) {
     return another_daemon(session());
   }
-  const wire::ArrayId id = before.answer().id;
+  const wire::ArrayId id = before.facts().id;
   if (auto known = (*arrays)->find_open(before.name())) {
-    if (known->answer().id == id) return known;
+    if (known->facts().id == id) return known;
     known->membership().drop_handle();
     return another_array(before);
   }
@@ -153,12 +153,12 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray&
   if (shared == nullptr || !shared->membership().add_handle())
     return home.membership().handle_closed();
   auto home_handle = make_handle(shared);
-  if (device == home.spec().device) return home_handle;
+  if (device == home.kind().device) return home_handle;
   if (device != "host") {  // before the daemon makes memory there
     const auto seen = (*arrays)->imports().importers().importer(device);
     if (!seen.ok()) return seen.status();
   }
-  const auto answer = session().control().open_replica(home.answer().id, device, interrupt);
+  const auto answer = session().control().open_replica(home.facts().id, device, interrupt);
   if (!answer.ok()) return home.named(answer.status());
   auto handle = join(*answer, interrupt);
   if (handle.ok()) (*handle)->set_home(std::move(home_handle));
@@ -169,7 +169,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_replica(OpenArray& h
                                                                     std::uint32_t number,
                                                                     InterruptCheck interrupt) {
   if (closed_.load()) return client_closed();
-  const auto answer = session().control().open_replica(home.answer().id, number, interrupt);
+  const auto answer = session().control().open_replica(home.facts().id, number, interrupt);
   if (!answer.ok()) return home.named(answer.status());
   return arrays_->join_to_look(*answer, interrupt);
 }

@@ -43,7 +43,7 @@ bool ForBindings::is_unspecified(const WriteLease& lease) noexcept {
 void ForBindings::begin_with_current(WriteLease& lease) {
   if (!is_unspecified(lease)) return;
   OpenArray& array = lease.live();
-  if (array.answer().home || array.board().elsewhere.load() != 0) {
+  if (array.facts().home || array.board().elsewhere.load() != 0) {
     throw_error(wire::make_error(
         wire::ErrorCode::kInvalidArgument,
         fmt::format("the bytes of a write lease of '{}' are unspecified until all are written, and "
@@ -52,7 +52,7 @@ void ForBindings::begin_with_current(WriteLease& lease) {
         "Begin with array.update()."));
   }
   if (array.writing().slot_writer()->current().version == 0) {
-    std::memset(array.write_data(lease.slot_), 0, array.answer().slot_bytes);
+    std::memset(array.write_data(lease.slot_), 0, array.facts().slot_bytes);
   } else {
     check(copy_current_to(array, lease.slot_, [&] {
       return array.session().check_interrupt(lease.streams_.interrupt_check);
@@ -127,7 +127,7 @@ memlease::Awaited ForBindings::newer_than_current(const Array& array) {
 }
 
 ElementLayout ForBindings::layout_of(const Array& array, const Region& region) {
-  return value_or_throw(internal::layout_of(array.state().spec(), region));
+  return value_or_throw(internal::layout_of(array.state().kind(), array.state().name(), region));
 }
 
 bool ForBindings::is_of(const ReadLease& lease, const Array& array) noexcept {

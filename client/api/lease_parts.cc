@@ -9,27 +9,27 @@
 namespace memlease::internal {
 
 void check_view(const OpenArray& array, DType dtype, std::size_t ndim) {
-  const wire::ArraySpec& spec = array.spec();
+  const wire::ArrayKind& kind = array.kind();
   const wire::DType wanted{static_cast<wire::DTypeCode>(dtype.code), dtype.bits, dtype.lanes};
-  if (wanted == spec.dtype && ndim == spec.shape.size()) return;
+  if (wanted == kind.dtype && ndim == kind.shape.size()) return;
   throw_error(wire::make_error(
       wire::ErrorCode::kInvalidArgument,
-      fmt::format("'{}' is {}: a span or view of {} with {} dimensions does not fit", spec.name,
-                  wire::describe(spec), wire::name_of(wanted), ndim),
+      fmt::format("'{}' is {}: a span or view of {} with {} dimensions does not fit", array.name(),
+                  wire::describe(kind), wire::name_of(wanted), ndim),
       "Give span<T, N> or view<T, N> the array's own element type and number of dimensions."));
 }
 
 void throw_not_contiguous(const OpenArray& array) {
   throw_error(wire::make_error(
       wire::ErrorCode::kInvalidArgument,
-      fmt::format("'{}' is not in C order without gaps, and a view is", array.spec().name),
+      fmt::format("'{}' is not in C order without gaps, and a view is", array.name()),
       "Use span<T, N>, which has strides."));
 }
 
 ElementLayout layout_of_view(const OpenArray& array, const Region& region, DType dtype,
                              std::size_t ndim) {
-  ElementLayout part = value_or_throw(layout_of(array.spec(), region));
-  const std::size_t dropped = array.spec().shape.size() - part.shape.size();
+  ElementLayout part = value_or_throw(layout_of(array.kind(), array.name(), region));
+  const std::size_t dropped = array.kind().shape.size() - part.shape.size();
   if (ndim == part.shape.size()) {
     check_view(array, dtype, ndim + dropped);
     return part;
@@ -37,11 +37,11 @@ ElementLayout layout_of_view(const OpenArray& array, const Region& region, DType
   throw_error(wire::make_error(
       wire::ErrorCode::kInvalidArgument,
       fmt::format("the region of '{}' ({}) has {} dimensions: a span with {} does not fit",
-                  array.spec().name, wire::describe(array.spec()), part.shape.size(), ndim),
+                  array.name(), wire::describe(array.kind()), part.shape.size(), ndim),
       "Use span<T, N> with the region's number of dimensions: an axis with one index is dropped."));
 }
 
-const std::vector<std::int64_t>& shape_of(const OpenArray& array) { return array.spec().shape; }
+const std::vector<std::int64_t>& shape_of(const OpenArray& array) { return array.kind().shape; }
 
 const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array) {
   return array.strides_bytes();

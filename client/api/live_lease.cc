@@ -28,14 +28,14 @@ Pin pin_of(OpenArray& state, std::uint32_t slot, const std::byte* data,
 
 ElementLayout part_for_buffer(const OpenArray& array, const Region& region,
                               std::uint64_t size_bytes) {
-  ElementLayout part = value_or_throw(layout_of(array.spec(), region));
+  ElementLayout part = value_or_throw(layout_of(array.kind(), array.name(), region));
   const std::uint64_t expected = element_bytes(part);
   if (size_bytes == expected) return part;
   throw_error(
       wire::make_error(wire::ErrorCode::kInvalidArgument,
                        fmt::format("{}'{}' ({}) has {} bytes of elements, the buffer {}",
                                    region.axes().empty() ? "" : "the region of ", array.name(),
-                                   wire::describe(array.spec()), expected, size_bytes),
+                                   wire::describe(array.kind()), expected, size_bytes),
                        "Give a C-ordered buffer of all elements."));
 }
 

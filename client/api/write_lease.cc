@@ -114,7 +114,8 @@ void WriteLease::wait(Stream stream) const {
 
 void WriteLease::put(const Region& region, const GpuSource& source) const {
   OpenArray& state = live();
-  const auto part = internal::value_or_throw(internal::layout_of(state.spec(), region));
+  const auto part =
+      internal::value_or_throw(internal::layout_of(state.kind(), state.name(), region));
   auto* const by = internal::value_or_throw(internal::check_source(state, part, source));
   used_ = true;
   internal::check(internal::put_from_gpu(state, slot_, part, source, by, false, streams_));

@@ -17,11 +17,11 @@ absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
     if (auto status = handle.use(); !status.ok()) return status;
   }
   OpenArray& array = handle.array();
-  if (!array.answer().may_write) {
+  if (!array.facts().may_write) {
     return wire::make_error(
         wire::ErrorCode::kDenied,
         fmt::format("'{}' may be read but not written by this process (mode {:#o})", array.name(),
-                    array.spec().mode),
+                    array.kind().mode),
         "Its owner must create it with a mode such as 0660.");
   }
   const auto still_open = [&] { return handle.use(); };

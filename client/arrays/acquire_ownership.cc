@@ -96,7 +96,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
   ControlPort& control = array.session().control();
   const auto check = [&] { return wait_limit.check_call(); };
   OwnershipWords own(array);
-  auto answer = control.acquire_writer(array.answer().id, check);
+  auto answer = control.acquire_writer(array.facts().id, check);
   if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
   const auto brought = array.bring_to_write(answer->row, answer->from, check);
@@ -111,7 +111,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
     crash_point("ownership.offered");
     (*writer)->adopt(**from);
     crash_point("ownership.copied");
-    absl::Status confirmed = control.confirm_writer(array.answer().id, answer->offer, check);
+    absl::Status confirmed = control.confirm_writer(array.facts().id, answer->offer, check);
     crash_point("ownership.confirmed");
     if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
     return confirmed.ok();
@@ -153,7 +153,7 @@ absl::Status did_not_come(OpenArray& array, const WaitLimit& wait_limit, std::ui
 absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
   ControlPort& control = array.session().control();
   absl::Cleanup cancel = [&] {
-    if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
+    if (!control.silent()) control.cancel_writer(array.facts().id).IgnoreError();
   };
   Backoff pauses(std::chrono::milliseconds(1), kInterruptInterval);
   for (;;) {

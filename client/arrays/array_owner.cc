@@ -17,6 +17,13 @@ bool is_final(const absl::Status& answer) {
 
 }  // namespace
 
+wire::SharedKind ArrayOwner::share_kind(const wire::ArrayKind& kind) {
+  wire::ArrayKind with_strides = kind;
+  with_strides.strides_bytes = wire::strides_bytes_of(kind);
+  const wire::MutexLock lock(kinds_mutex_);
+  return kinds_.share(with_strides);
+}
+
 bool ArrayOwner::leave_some(std::span<const Departure>& departures, InterruptCheck interrupt,
                             absl::Status& interrupted) {
   const std::size_t some = std::min(departures.size(), wire::kMostDepartures);

@@ -19,6 +19,8 @@
 #include "client/session/interrupt.h"
 #include "client/session/session.h"
 #include "wire/ids.h"
+#include "wire/mutex.h"
+#include "wire/recent_kinds.h"
 
 namespace memlease::internal {
 
@@ -37,6 +39,8 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   ImportCache& imports() { return imports_; }
   KeptSources& kept() { return kept_; }
   MembershipLock& membership_lock() { return membership_lock_; }
+  // With strides. Arrays that are opened one after another mostly share one.
+  wire::SharedKind share_kind(const wire::ArrayKind& kind) ABSL_LOCKS_EXCLUDED(kinds_mutex_);
 
   // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
   // dying.
@@ -87,6 +91,8 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   KeptSources kept_;
   DepartureNumbers departure_numbers_;
   MembershipLock membership_lock_;
+  wire::Mutex kinds_mutex_;
+  wire::RecentKinds kinds_ ABSL_GUARDED_BY(kinds_mutex_);
   std::atomic<bool> release_noted_{false};
   std::atomic<bool> deferred_noted_{false};
 };

@@ -24,9 +24,10 @@ bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
 }
 
 // A device's are no files.
-void add_slots(const OpenAnswer& answer, Access access, std::vector<WantedFile>& files) {
-  if (!wire::is_host(answer.spec)) return;
-  for (const FileRange& at : answer.slots) files.push_back({at.file, access});
+void add_slots(const wire::ArrayKind& kind, const ArrayFacts& facts, Access access,
+               std::vector<WantedFile>& files) {
+  if (!wire::is_host(kind)) return;
+  for (const FileRange& at : facts.slots) files.push_back({at.file, access});
 }
 
 }  // namespace
@@ -37,17 +38,17 @@ ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck i
     files.push_back({answer.subscribed->row.file});
     files.push_back({answer.writer.file});
   }
-  add_slots(answer, Access::kRead, files);
+  add_slots(answer.spec, answer, Access::kRead, files);
   FilesById there;
   if (answer.files != nullptr) there.swap(*answer.files);
   return mappings_.bring(files, interrupt, std::move(there));
 }
 
-ArrayPages::Brought ArrayPages::bring_to_write(const OpenAnswer& answer, RowRef own, RowRef from,
+ArrayPages::Brought ArrayPages::bring_to_write(const KnownArray& known, RowRef own, RowRef from,
                                                InterruptCheck interrupt) {
   std::vector<WantedFile> files = {{own.file}};
   if (from.file != wire::FileId{0}) files.push_back({from.file});
-  add_slots(answer, Access::kWrite, files);
+  add_slots(*known.kind, known, Access::kWrite, files);
   return mappings_.bring(files, interrupt);
 }
 
@@ -83,12 +84,11 @@ absl::Status ArrayPages::map_rows(const OpenAnswer& answer, InterruptCheck inter
   return unless_interrupted(map_writer_row(answer.writer, interrupt).status());
 }
 
-absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& answer,
-                                                             Access access,
+absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const ArrayFacts& facts, Access access,
                                                              InterruptCheck interrupt) {
   std::vector<SlotPlace> slots;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
-  for (const FileRange& at : answer.slots) {
+  for (const FileRange& at : facts.slots) {
     auto& segment = segments[wire::to_int(at.file)];
     if (segment == nullptr) {
       auto mapping = mappings_.get(at.file, FileKind::kSegment, interrupt, access);
@@ -100,7 +100,7 @@ absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& a
         keep(at.file, std::move(*mapping));
       }
     }
-    if (!segment->contains(at.offset, answer.slot_bytes, 1)) {
+    if (!segment->contains(at.offset, facts.slot_bytes, 1)) {
       return defect("a slot lies outside of its segment");
     }
     slots.push_back({segment->ranges().get(), at.offset});

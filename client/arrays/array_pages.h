@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "client/arrays/slot_place.h"
 #include "client/session/control_port.h"
+#include "client/session/known_array.h"
 #include "client/session/mapping_cache.h"
 #include "client/slots/known_rows.h"
 #include "client/slots/row_resolver.h"
@@ -36,7 +37,7 @@ class ArrayPages final : public RowResolver {
   Brought bring(const OpenAnswer& answer, InterruptCheck interrupt);
   // What it takes to become its writer: with a row of this process's own, and one to copy from,
   // unless that one's file is 0.
-  Brought bring_to_write(const OpenAnswer& answer, wire::RowRef own, wire::RowRef from,
+  Brought bring_to_write(const KnownArray& known, wire::RowRef own, wire::RowRef from,
                          InterruptCheck interrupt);
 
   // Maps the board. Fetches what this process does not have yet, and so does each call that returns
@@ -47,7 +48,7 @@ class ArrayPages final : public RowResolver {
   // writer's.
   absl::Status map_rows(const OpenAnswer& answer, InterruptCheck interrupt);
   // Maps the slots of a host array.
-  absl::StatusOr<std::vector<SlotPlace>> map_slots(const OpenAnswer& answer, Access access,
+  absl::StatusOr<std::vector<SlotPlace>> map_slots(const ArrayFacts& facts, Access access,
                                                    InterruptCheck interrupt);
   // Nobody has a slot of the array, or will have one.
   void unmap_slots() ABSL_LOCKS_EXCLUDED(mutex_);

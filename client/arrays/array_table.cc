@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join_known(const OpenAnsw
         lock.lock();
       }
       const auto named = named_.find(answer.spec.name);
-      if (named == named_.end() || (*named)->answer().id != answer.id || *named == left.get()) {
+      if (named == named_.end() || (*named)->facts().id != answer.id || *named == left.get()) {
         joining_.emplace(answer.id, std::this_thread::get_id());
         return nullptr;
       }
@@ -99,11 +99,11 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
   const auto named = named_.find(array->name());
   if (named == named_.end()) {
     named_.insert(array);
-  } else if ((*named)->answer().id <= id) {
+  } else if ((*named)->facts().id <= id) {
     named_.erase(named);
     named_.insert(array);
   }
-  if (array->answer().home) replicas_.insert(array);
+  if (array->facts().home) replicas_.insert(array);
   return make_handle(*array);
 }
 
@@ -131,7 +131,9 @@ std::shared_ptr<OpenArray> ArrayTable::make_handle(OpenArray& array) {
   OpenArray::Handles& handles = array.handles();
   auto handle = handles.newest.lock();
   if (handle == nullptr) {
-    handle = std::shared_ptr<OpenArray>(&array, [this](OpenArray* ended) { end_handle(ended); });
+    handle = std::shared_ptr<OpenArray>(&array, [](OpenArray* ended) {
+      static_cast<ArrayTable&>(ended->owner()).end_handle(ended);
+    });
     handles.newest = handle;
     ++handles.count;
     array.set_without_handle(false);

@@ -26,7 +26,7 @@ using wire::make_error;
 
 // "pid 4242 (plot.py) reads version 7": whom the writer waits for. `itself`: this process is one.
 std::string holders_text(OpenArray& array, WaitLimit& wait_limit, bool& itself) {
-  auto holders = array.session().control().holders(array.answer().id,
+  auto holders = array.session().control().holders(array.facts().id,
                                                    [&] { return wait_limit.check_interrupt(); });
   if (!holders.ok()) {
     return fmt::format("by whom is not known, as {}", wire::message_of(holders.status()));
@@ -60,7 +60,7 @@ absl::Status no_free_slot(OpenArray& array, WaitLimit& wait_limit, const absl::S
                                  : "";
   if (array.layout().grows()) {
     text += "; it got no further slot: ";
-    text += refused.ok() ? fmt::format("it may have {}", array.spec().max_slots)
+    text += refused.ok() ? fmt::format("it may have {}", array.kind().max_slots)
                          : wire::message_of(refused);
   }
   if (wire::code_of(refused) == ErrorCode::kQuotaExceeded && !refused.ok()) {
@@ -186,7 +186,7 @@ class WriteWait final : public SlotWait {
     constexpr std::chrono::milliseconds kLongest{30'000};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wait_limit_.left());
     const auto check = [&] { return stopped_ = wait_limit_.check_interrupt(); };
-    refused_ = array_.session().control().add_slot(array_.answer().id, slots,
+    refused_ = array_.session().control().add_slot(array_.facts().id, slots,
                                                    std::clamp(left, kShortest, kLongest), check);
     if (!stopped_.ok()) return Grown::kStop;
     return refused_.ok() ? Grown::kAdded : Grown::kRefused;
@@ -402,7 +402,7 @@ absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptChec
   if (auto status = array.map_slot(current.slot, interrupt); !status.ok()) return status;
   // A device copies on the lease's stream.
   if (slot != current.slot && array.gpu() == nullptr) {
-    std::memcpy(array.write_data(slot), array.read_data(current.slot), array.answer().slot_bytes);
+    std::memcpy(array.write_data(slot), array.read_data(current.slot), array.facts().slot_bytes);
     crash_point("update.copied");
     array.session().count_copy();
   }

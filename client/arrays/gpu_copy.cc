@@ -33,7 +33,7 @@ struct SlotBytes {
   RegisteredBytes registered;
 
   static SlotBytes from(OpenArray& array, std::uint32_t slot, Importer& importer) {
-    auto registered = array.begin_copy(slot, false, array.answer().slot_bytes, importer);
+    auto registered = array.begin_copy(slot, false, array.facts().slot_bytes, importer);
     return {registered == nullptr ? array.read_data(slot) : registered.get(), registered};
   }
   static SlotBytes to(OpenArray& array, std::uint32_t slot, std::uint64_t copied_bytes,
@@ -66,7 +66,7 @@ ElementLayout source_layout(const ElementLayout& part, const GpuSource& source) 
 }
 
 bool is_whole(const OpenArray& array, const ElementLayout& part) {
-  return part.shape == array.spec().shape;
+  return part.shape == array.kind().shape;
 }
 
 // As the part itself, or in C order, in which it is copied row by row: to the host, or to a region.
@@ -157,7 +157,7 @@ absl::Status copy_within_device(OpenArray& array, std::uint32_t from, std::uint3
                                 Stream stream, LeaseStreams& streams) {
   Importer& importer = array.gpu()->importer();
   const auto copy = [&](Stream on) {
-    return importer.copy(array.write_data(slot), array.read_data(from), array.answer().slot_bytes,
+    return importer.copy(array.write_data(slot), array.read_data(from), array.facts().slot_bytes,
                          on);
   };
   if (!stream) {
@@ -214,11 +214,11 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
   if (!status.ok()) return status;
   Importer& importer = to.gpu() != nullptr ? to.gpu()->importer() : from.gpu()->importer();
   const SlotBytes source = SlotBytes::from(from, from_slot, importer);
-  const SlotBytes target = SlotBytes::to(to, slot, to.answer().slot_bytes, importer);
+  const SlotBytes target = SlotBytes::to(to, slot, to.facts().slot_bytes, importer);
   status = copy_now(to, importer, [&](Stream on) {
     if (to.gpu() != nullptr) streams.stream = on;
     if (from.importer() == &importer) from_streams.stream = on;
-    const ElementLayout all = layout_of(to.spec());
+    const ElementLayout all = layout_of(to.kind());
     return copy_elements(importer, {target.data, all}, {source.data, all}, on);
   });
   streams.over = status.ok();
@@ -236,7 +236,7 @@ absl::Status copy_version_on(OpenArray& from, std::uint32_t from_slot, OpenArray
       std::make_shared<const Source>(make_pin(from, from_slot, from.read_data(from_slot)),
                                      SlotBytes::from(from, from_slot, importer));
   return copy_in_order(to, importer, {source->bytes.data, from.strides_bytes(), {}, source},
-                       {to.write_data(slot), layout_of(to.spec())}, stream);
+                       {to.write_data(slot), layout_of(to.kind())}, stream);
 }
 
 absl::StatusOr<Importer*> check_source(OpenArray& array, const ElementLayout& part,

@@ -11,37 +11,28 @@ using wire::ErrorCode;
 using wire::make_error;
 using wire::RowRef;
 
-namespace {
-
-OpenAnswer with_strides(OpenAnswer answer) {
-  answer.spec.strides_bytes = wire::strides_bytes_of(answer.spec);
-  return answer;
-}
-
-}  // namespace
-
 MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
     : owner_(std::move(owner)),
       session_(owner_->session()),
-      answer_(with_strides(answer)),
+      known_(answer, owner_->share_kind(answer.spec)),
       pages_(session_.mappings()),
-      slot_pages_(answer_, owner_->imports()) {}
+      slot_pages_(known_, owner_->imports()) {}
 
-absl::Status MappedArray::map_all(InterruptCheck interrupt) {
-  const auto brought = pages_.bring(answer_, interrupt);
+absl::Status MappedArray::map_all(const OpenAnswer& answer, InterruptCheck interrupt) {
+  const auto brought = pages_.bring(answer, interrupt);
   if (!brought.ok()) return brought.status();
-  if (auto status = pages_.map_board(answer_, interrupt); !status.ok()) return status;
-  if (auto status = pages_.map_rows(answer_, interrupt); !status.ok()) return status;
-  if (wire::is_host(spec())) {
+  if (auto status = pages_.map_board(answer, interrupt); !status.ok()) return status;
+  if (auto status = pages_.map_rows(answer, interrupt); !status.ok()) return status;
+  if (wire::is_host(kind())) {
     return slot_pages_.map_for_reading(pages_, interrupt);
   }
-  const auto seen = owner_->imports().importers().importer(spec().device);
-  if (answer_.home && wire::code_of(seen.status()) == ErrorCode::kUnsupported) {
+  const auto seen = owner_->imports().importers().importer(kind().device);
+  if (known_.home && wire::code_of(seen.status()) == ErrorCode::kUnsupported) {
     reach_ = seen.status();
     slot_pages_.set_out_of_reach();
     return absl::OkStatus();
   }
-  auto opened = GpuArray::open(answer_, session_, owner_->imports(), interrupt);
+  auto opened = GpuArray::open(known_, session_, owner_->imports(), interrupt);
   if (!opened.ok()) return opened.status();
   gpu_ = std::move(*opened);
   slot_pages_.set_device(pages_, *gpu_);
@@ -58,7 +49,7 @@ std::uint64_t MappedArray::find_version(FindRow find_row) {
   std::uint64_t version = 0;
   std::uint64_t word = board().writer.load();
   for (int tries = 0; tries < kMostTries; ++tries) {
-    if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
+    if (board().array_id.load() != wire::to_int(known_.id)) return 0;
     const wire::WriterRow* writer = find_row(wire::writer_row_of(word));
     version = writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
     if (const std::uint64_t before = std::exchange(word, board().writer.load()); before == word)
@@ -127,7 +118,7 @@ bool MappedArray::writer_wants_slot() {
 
 bool MappedArray::withdrawn() const {
   return (board().writer.load() & wire::kWriterWithdrawn) != 0 ||
-         board().array_id.load() != wire::to_int(answer_.id);
+         board().array_id.load() != wire::to_int(known_.id);
 }
 
 bool MappedArray::has_writer() const {
@@ -151,10 +142,9 @@ absl::Status MappedArray::gone(bool draining) const {
   return make_error(
       ErrorCode::kWithdrawn,
       fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
-      answer_.home
-          ? "Views stay valid until they die. Ask the array for it again: array.on(device)."
-          : "Views stay valid until they die. Open the name again if it was created again; "
-            "with lifetime 'persistent' an array outlives its creator.");
+      known_.home ? "Views stay valid until they die. Ask the array for it again: array.on(device)."
+                  : "Views stay valid until they die. Open the name again if it was created again; "
+                    "with lifetime 'persistent' an array outlives its creator.");
 }
 
 }  // namespace memlease::internal

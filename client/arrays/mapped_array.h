@@ -18,6 +18,7 @@
 #include "client/ordering/gpu_order.h"
 #include "client/ordering/gpu_use.h"
 #include "client/session/control_port.h"
+#include "client/session/known_array.h"
 #include "client/session/session.h"
 #include "wire/board.h"
 
@@ -30,13 +31,13 @@ class MappedArray {
 
   ArrayOwner& owner() const { return *owner_; }
   Session& session() const { return session_; }
-  const OpenAnswer& answer() const { return answer_; }
-  const wire::ArraySpec& spec() const { return answer_.spec; }
-  const std::string& name() const { return answer_.spec.name; }
-  std::uint32_t slots() const { return answer_.spec.slots; }
-  wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
+  const ArrayFacts& facts() const { return known_; }
+  const wire::ArrayKind& kind() const { return *known_.kind; }
+  const std::string& name() const { return known_.name; }
+  std::uint32_t slots() const { return kind().slots; }
+  wire::SlotLayout layout() const { return known_.layout(); }
   bool is_added(std::uint32_t slot) const { return slot >= slots(); }
-  const std::vector<std::int64_t>& strides_bytes() const { return answer_.spec.strides_bytes; }
+  const std::vector<std::int64_t>& strides_bytes() const { return kind().strides_bytes; }
   // Made before a fork, and this is the child: the pages are not here.
   bool forked() const { return session_.forked(); }
 
@@ -114,7 +115,7 @@ class MappedArray {
   ~MappedArray() = default;
   // Before all else: fetches, maps and opens what a reader needs, of a replica whose GPU this
   // process does not see without its bytes. A wait for the daemon ends with what `interrupt` says.
-  absl::Status map_all(InterruptCheck interrupt);
+  absl::Status map_all(const OpenAnswer& answer, InterruptCheck interrupt);
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
@@ -124,7 +125,7 @@ class MappedArray {
 
   const std::shared_ptr<ArrayOwner> owner_;
   Session& session_;
-  const OpenAnswer answer_;  // with its strides, where it has those of C order, too
+  const KnownArray known_;
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
   SlotPages slot_pages_;

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
                                                            const OpenAnswer& answer,
                                                            InterruptCheck interrupt) {
   std::unique_ptr<OpenArray> array(new OpenArray(std::move(owner), answer));
-  if (auto status = array->map_all(interrupt); !status.ok()) {
+  if (auto status = array->map_all(answer, interrupt); !status.ok()) {
     array->membership_.never_joined();
     return status;
   }
@@ -31,12 +31,14 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
 }
 
 OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
-    : MappedArray(std::move(owner), answer), membership_(name(), owner_->membership_lock()) {}
+    : MappedArray(std::move(owner), answer),
+      membership_(name(), owner_->membership_lock()),
+      subscribed_(answer.subscribed) {}
 
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
   if (forked() || left()) return;
-  owner_->depart({answer_.id, membership_.opens()}, end_use_of_slots());
+  owner_->depart({known_.id, membership_.opens()}, end_use_of_slots());
 }
 
 absl::Status OpenArray::usable() const {
@@ -200,9 +202,9 @@ absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
 // By the thread that is alone with this.
 absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   crash_point("subscribe.begin");
-  absl::StatusOr<Subscribed> subscribed = answer_.subscribed
-                                              ? absl::StatusOr<Subscribed>(*answer_.subscribed)
-                                              : session_.control().subscribe(answer_.id, interrupt);
+  absl::StatusOr<Subscribed> subscribed = subscribed_
+                                              ? absl::StatusOr<Subscribed>(*subscribed_)
+                                              : session_.control().subscribe(known_.id, interrupt);
   crash_point("subscribe.answered");
   if (!subscribed.ok()) return named(subscribed.status());
   const std::uint32_t units = order() == nullptr
@@ -215,7 +217,7 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
     if (!status.ok()) return status;
   }
   auto reader = std::make_unique<SlotReader>(
-      board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_.rows());
+      board(), known_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_.rows());
   if (gpu_ != nullptr) gpu_->set_reader(*reader);
   reader_.set(std::move(reader));
   return absl::OkStatus();
@@ -223,7 +225,7 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
 
 ArrayPages::Brought OpenArray::bring_to_write(RowRef at, RowRef from, InterruptCheck interrupt) {
   if (writing_.slot_writer() != nullptr) return std::vector<std::shared_ptr<Mapping>>();
-  return pages_.bring_to_write(answer_, at, from, interrupt);
+  return pages_.bring_to_write(known_, at, from, interrupt);
 }
 
 absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, InterruptCheck interrupt) {
@@ -233,7 +235,7 @@ absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, InterruptCheck interrup
   if (!row.ok()) return row.status();
   // The ends of this process's own views look there whether a writer waits.
   if (auto known = pages_.map_writer_row(at, interrupt); !known.ok()) return known.status();
-  return &writing_.make_slot_writer(board(), answer_.id, layout(), at,
+  return &writing_.make_slot_writer(board(), known_.id, layout(), at,
                                     *reinterpret_cast<wire::WriterRow*>(*row), pages_.rows());
 }
 
@@ -305,9 +307,9 @@ absl::Status OpenArray::leave(std::uint32_t opens, std::vector<Departure>& depar
   GpuUse use = end_use_of_slots();
   if (interrupted.ok()) {
     owner_->end_use(std::move(use));
-    departures.push_back({answer_.id, opens});
+    departures.push_back({known_.id, opens});
   } else {
-    owner_->depart({answer_.id, opens}, std::move(use));
+    owner_->depart({known_.id, opens}, std::move(use));
   }
   membership_.note_left();
   return interrupted;

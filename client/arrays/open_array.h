@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -174,6 +175,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
 
   Membership membership_;
   Handles handles_;
+  const std::optional<Subscribed> subscribed_;  // as it was opened
   Writing writing_;
   Lazily<OutlivingPins> outliving_pins_;
   ViewWarning view_warning_;

@@ -15,7 +15,7 @@ namespace {
 
 // Where the pin's views look.
 MappedRanges::Area area_of(const OpenArray& array, const OutlivingPins::Found& pin) {
-  return {pin.data, array.answer().slot_bytes};
+  return {pin.data, array.facts().slot_bytes};
 }
 
 absl::Status release_pins(OpenArray& array, SlotReader& reader) {

@@ -24,7 +24,7 @@ absl::Status too_many_held(OpenArray& array, std::uint32_t most) {
           "(max_slots - 2) / (3 x processes that have opened it by its name, read it or made views "
           "of it), two at least, "
           "and max_slots is {}.",
-          array.spec().max_slots));
+          array.kind().max_slots));
 }
 
 absl::Status write_within_share(OpenArray& array) {

@@ -59,7 +59,7 @@ void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
 }
 
 absl::Status SlotPages::map_for_reading(ArrayPages& pages, InterruptCheck interrupt) {
-  const auto mapped = pages.map_slots(answer_, Access::kRead, interrupt);
+  const auto mapped = pages.map_slots(known_, Access::kRead, interrupt);
   if (!mapped.ok()) return mapped.status();
   regular_.resize(mapped->size());
   for (std::size_t slot = 0; slot < mapped->size(); ++slot) {
@@ -80,7 +80,7 @@ AddedSlots::Open SlotPages::open_added(Access access) const {
       return AddedSlots::Opened{SlotPlace::of_device(opened->data), std::move(opened->memory)};
     };
   }
-  return [&mappings = pages_->mappings(), access, slot_bytes = answer_.slot_bytes](
+  return [&mappings = pages_->mappings(), access, slot_bytes = known_.slot_bytes](
              std::uint32_t /*slot*/, wire::FileRange at, InterruptCheck interrupt) -> Opened {
     auto mapping = mappings.get(at.file, wire::FileKind::kSegment, interrupt, access);
     if (!mapping.ok()) return mapping.status();
@@ -100,12 +100,12 @@ SlotPages::Added& SlotPages::added() {
   });
 }
 
-void SlotPages::set_out_of_reach() { regular_.resize(answer_.spec.slots); }
+void SlotPages::set_out_of_reach() { regular_.resize(known_.kind->slots); }
 
 // Into the elements that are there: a signal handler may be looking at them.
 absl::Status SlotPages::map_for_writing(ArrayPages& pages, InterruptCheck interrupt) {
   if (mapped_for_writing_) return absl::OkStatus();
-  auto mapped = pages.map_slots(answer_, Access::kWrite, interrupt);
+  auto mapped = pages.map_slots(known_, Access::kWrite, interrupt);
   if (!mapped.ok()) return mapped.status();
   for (std::size_t slot = 0; slot < mapped->size(); ++slot) regular_[slot].write = (*mapped)[slot];
   mapped_for_writing_ = true;
@@ -176,9 +176,9 @@ RegisteredBytes SlotPages::begin_copy(std::uint32_t slot, bool to, std::uint64_t
   refused = false;
   if (gpu_ != nullptr) return nullptr;
   RegisteredSlots::Slot bytes{
-      slot, 0, {}, to ? write_place(slot) : read_place(slot), answer_.slot_bytes};
+      slot, 0, {}, to ? write_place(slot) : read_place(slot), known_.slot_bytes};
   if (slot < regular_.size()) {
-    bytes.file = answer_.slots[slot].file;
+    bytes.file = known_.slots[slot].file;
   } else {
     bytes.place_word = added().read.place_word(slot);
     bytes.file = wire::unpack_place(bytes.place_word).file;
@@ -192,10 +192,10 @@ ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& ref
   const MappedRanges& ranges = *write_place(slot).ranges;
   const std::uint64_t page_bytes = ranges.page_bytes();
   // Its last page is protected whole where nobody else has the rest of it.
-  const std::uint64_t rest = ranges.can_keep({data, answer_.slot_bytes}) ? page_bytes - 1 : 0;
+  const std::uint64_t rest = ranges.can_keep({data, known_.slot_bytes}) ? page_bytes - 1 : 0;
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t first = (begin + page_bytes - 1) / page_bytes * page_bytes;
-  const std::uintptr_t end = (begin + answer_.slot_bytes + rest) / page_bytes * page_bytes;
+  const std::uintptr_t end = (begin + known_.slot_bytes + rest) / page_bytes * page_bytes;
   if (end <= first) return {};
   const ProtectedPages pages{data + (first - begin), end - first};
   refused = !count_protected();
@@ -208,7 +208,7 @@ ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& ref
 
 MappedRanges* SlotPages::ranges_of(std::uint32_t slot, const void* address) const {
   for (const SlotPlace& place : {read_place(slot), write_place(slot)}) {
-    if (place.has(address, std::max<std::uint64_t>(answer_.slot_bytes, 1))) return place.ranges;
+    if (place.has(address, std::max<std::uint64_t>(known_.slot_bytes, 1))) return place.ranges;
   }
   return nullptr;
 }
@@ -216,8 +216,8 @@ MappedRanges* SlotPages::ranges_of(std::uint32_t slot, const void* address) cons
 std::uint32_t SlotPages::slot_at(const void* address, bool& for_writing) const {
   const std::uint32_t most = added_.if_made() == nullptr ? layout().regular : layout().most;
   for (std::uint32_t slot = 0; slot < most; ++slot) {
-    for_writing = write_place(slot).has(address, answer_.slot_bytes);
-    if (for_writing || read_place(slot).has(address, answer_.slot_bytes)) return slot;
+    for_writing = write_place(slot).has(address, known_.slot_bytes);
+    if (for_writing || read_place(slot).has(address, known_.slot_bytes)) return slot;
   }
   return layout().most;
 }

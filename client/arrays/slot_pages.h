@@ -22,7 +22,7 @@
 #include "client/arrays/slot_place.h"
 #include "client/ordering/gpu_array.h"
 #include "client/ordering/gpu_use.h"
-#include "client/session/control_port.h"
+#include "client/session/known_array.h"
 #include "wire/board.h"
 
 namespace memlease::internal {
@@ -43,7 +43,7 @@ struct ProtectedPages {
 
 class SlotPages {
  public:
-  SlotPages(const OpenAnswer& answer, ImportCache& imports) : answer_(answer), imports_(imports) {}
+  SlotPages(const KnownArray& known, ImportCache& imports) : known_(known), imports_(imports) {}
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
@@ -108,7 +108,7 @@ class SlotPages {
     AddedSlots read;
     AddedSlots write;
   };
-  wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
+  wire::SlotLayout layout() const { return known_.layout(); }
   SlotPlace read_place(std::uint32_t slot) const {
     return slot < regular_.size() ? regular_[slot].read : added_.if_made()->read.place(slot);
   }
@@ -127,7 +127,7 @@ class SlotPages {
   void close(AddedSlots::Memory gone);
   absl::Status map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt);
 
-  const OpenAnswer& answer_;
+  const KnownArray& known_;
   ImportCache& imports_;
   ArrayPages* pages_ = nullptr;
   GpuArray* gpu_ = nullptr;  // of a device's array

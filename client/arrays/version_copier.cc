@@ -57,7 +57,7 @@ absl::Status may_not_copy(const OpenArray& here, const OpenArray& from) {
       ErrorCode::kDenied,
       fmt::format("the newest version of '{}' is on {}, and this process may not copy it to {} "
                   "(mode {:#o})",
-                  from.name(), from.spec().device, here.spec().device, here.spec().mode),
+                  from.name(), from.kind().device, here.kind().device, here.kind().mode),
       "Read it where it is, or let a process that may write the array read it here first.");
 }
 
@@ -126,7 +126,7 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
 
 // On the home's board.
 std::uint32_t bit_of(const OpenArray& replica) {
-  return std::uint32_t{1} << replica.answer().replica_number;
+  return std::uint32_t{1} << replica.facts().replica_number;
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ absl::Status sleep_until_change(OpenArray& array, WaitLimit& wait_limit,
 absl::Status say_elsewhere(OpenArray& replica, const OpenArray& home, InterruptCheck interrupt) {
   const bool said = (home.board().elsewhere.load() & bit_of(replica)) != 0;
   if (said || leaves_out("say that versions are elsewhere")) return absl::OkStatus();
-  return replica.named(replica.session().control().write_elsewhere(replica.answer().id, interrupt));
+  return replica.named(replica.session().control().write_elsewhere(replica.facts().id, interrupt));
 }
 
 // From the host the reader's stream copies, and what it is given next runs behind that.
@@ -260,7 +260,7 @@ absl::Status VersionCopier::wait_until_complete(const Source& source) {
           ErrorCode::kTimeout,
           fmt::format("version {} of '{}' was not complete on {} within {}: its writer's stream is "
                       "at work still",
-                      source.version(), home_.name(), source.array().spec().device,
+                      source.version(), home_.name(), source.array().kind().device,
                       wait_limit_.limit_text()),
           "Wait longer; a writer that waits for its stream now and then keeps it shorter.");
     }
@@ -277,7 +277,7 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than,
     return make_error(ErrorCode::kTooManyHeld,
                       fmt::format("this process holds as many versions of '{}' as it may, so "
                                   "that it can copy none to {}",
-                                  from.name(), here_.spec().device),
+                                  from.name(), here_.kind().device),
                       "Release leases or delete views of it.");
   }
   if (came_to_nothing(held) && !another_writes(home_)) {
@@ -319,7 +319,7 @@ absl::Status VersionCopier::bring(std::uint64_t least, ReadAttempt& found) {
     if (!knows_all_places()) return absl::OkStatus();
     const bool stands = !(*place)->only_slot_is_empty();  // else there is an error to find
     if (stands && !(*place)->reach().ok()) return out_of_reach(home_, **place);
-    if (stands && !here_.answer().may_write) return may_not_copy(here_, **place);
+    if (stands && !here_.facts().may_write) return may_not_copy(here_, **place);
     if (stands && writes_here) return writes_itself(here_);
     holds_slots_itself_ = false;
     const bool now = !another_writes(here_);

@@ -4,16 +4,18 @@
 #include <memlease/region.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "wire/array_spec.h"
 
 namespace memlease::internal {
 
-// Of all elements of a validated spec.
-ElementLayout layout_of(const wire::ArraySpec& spec);
-// Of a region of it. kInvalidArgument: it does not fit.
-absl::StatusOr<ElementLayout> layout_of(const wire::ArraySpec& spec, const Region& region);
+// Of all elements of an array of a valid kind.
+ElementLayout layout_of(const wire::ArrayKind& kind);
+// Of a region of it. kInvalidArgument: it does not fit, which says the array's name.
+absl::StatusOr<ElementLayout> layout_of(const wire::ArrayKind& kind, std::string_view name,
+                                        const Region& region);
 
 // Of the same elements in C order without gaps, from the first byte on.
 ElementLayout packed_layout(const ElementLayout& layout);

@@ -8,14 +8,14 @@
 
 namespace memlease::internal {
 
-absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answer, Session& session,
+absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const KnownArray& known, Session& session,
                                                          ImportCache& imports,
                                                          InterruptCheck interrupt) {
-  const auto importer = imports.importers().importer(answer.spec.device);
+  const auto importer = imports.importers().importer(known.kind->device);
   if (!importer.ok()) return importer.status();
-  std::unique_ptr<GpuArray> array(new GpuArray(answer, session, **importer, imports));
+  std::unique_ptr<GpuArray> array(new GpuArray(known, session, **importer, imports));
   if (auto status = array->open_slots(interrupt); !status.ok()) return status;
-  auto order = GpuOrder::open(**importer, imports, answer, interrupt);
+  auto order = GpuOrder::open(**importer, imports, known, interrupt);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
   array->deferred_ = array->order_->reader().deferred_flag();
@@ -36,7 +36,7 @@ void GpuArray::note_by_host() {
 
 absl::StatusOr<std::byte*> GpuArray::place_in(const DeviceMemory& segment,
                                               wire::FileRange at) const {
-  if (at.offset > segment.size_bytes() || answer_.slot_bytes > segment.size_bytes() - at.offset) {
+  if (at.offset > segment.size_bytes() || known_.slot_bytes > segment.size_bytes() - at.offset) {
     return wire::defect("a slot lies outside of its segment");
   }
   importer_.checker_acquire(wire::checker_key_of_places(at.file), 0);
@@ -44,7 +44,7 @@ absl::StatusOr<std::byte*> GpuArray::place_in(const DeviceMemory& segment,
 }
 
 absl::Status GpuArray::open_slots(InterruptCheck interrupt) {
-  for (const wire::FileRange& at : answer_.slots) {
+  for (const wire::FileRange& at : known_.slots) {
     auto& segment = segments_[wire::to_int(at.file)];
     if (segment == nullptr) {
       auto memory = imports_.get(at.file, importer_, interrupt);

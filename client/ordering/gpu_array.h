@@ -16,7 +16,7 @@
 #include "client/ordering/gpu_use.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
-#include "client/session/control_port.h"
+#include "client/session/known_array.h"
 #include "client/session/session.h"
 #include "client/slots/slot_reader.h"
 #include "wire/ids.h"
@@ -27,8 +27,8 @@ namespace memlease::internal {
 class GpuArray {
  public:
   // Opens the memory and the slots' events, which may wait for the device; a wait for the daemon
-  // ends with what `interrupt` says. The answer and the session must outlive this.
-  static absl::StatusOr<std::unique_ptr<GpuArray>> open(const OpenAnswer& answer, Session& session,
+  // ends with what `interrupt` says. What is known of it and the session must outlive this.
+  static absl::StatusOr<std::unique_ptr<GpuArray>> open(const KnownArray& known, Session& session,
                                                         ImportCache& imports,
                                                         InterruptCheck interrupt);
 
@@ -47,13 +47,13 @@ class GpuArray {
   // nullptr once take_use() has been called.
   GpuOrder* order() const { return order_.get(); }
   Session& session() const { return session_; }
-  const std::string& name() const { return answer_.spec.name; }
+  const std::string& name() const { return known_.name; }
   // Do calls that take a stream wait on the host instead, as the operator wants it?
-  bool host_waits() const { return answer_.host_wait_limit.count() != 0; }
+  bool host_waits() const { return known_.host_wait_limit.count() != 0; }
   // How long such a wait lasts at most, also where streams cannot wait.
   std::chrono::milliseconds host_wait_limit() const {
     constexpr std::chrono::milliseconds kAsTheDaemonByDefault{30'000};
-    return host_waits() ? answer_.host_wait_limit : kAsTheDaemonByDefault;
+    return host_waits() ? known_.host_wait_limit : kAsTheDaemonByDefault;
   }
   // What a call has come to: if the device has failed, what this process has recorded here is over.
   // The caller has a lease.
@@ -82,13 +82,13 @@ class GpuArray {
   GpuUse take_use();
 
  private:
-  GpuArray(const OpenAnswer& answer, Session& session, Importer& importer, ImportCache& imports)
-      : answer_(answer), session_(session), importer_(importer), imports_(imports) {}
+  GpuArray(const KnownArray& known, Session& session, Importer& importer, ImportCache& imports)
+      : known_(known), session_(session), importer_(importer), imports_(imports) {}
   absl::Status open_slots(InterruptCheck interrupt);
   // A slot's place in its segment, if it fits there.
   absl::StatusOr<std::byte*> place_in(const DeviceMemory& segment, wire::FileRange at) const;
 
-  const OpenAnswer& answer_;
+  const KnownArray& known_;
   Session& session_;
   Importer& importer_;
   ImportCache& imports_;

@@ -5,9 +5,9 @@
 namespace memlease::internal {
 
 absl::StatusOr<std::unique_ptr<GpuOrder>> GpuOrder::open(Importer& importer, ImportCache& imports,
-                                                         const OpenAnswer& answer,
+                                                         const KnownArray& known,
                                                          InterruptCheck interrupt) {
-  auto versions = VersionEvents::open(importer, imports, answer, interrupt);
+  auto versions = VersionEvents::open(importer, imports, known, interrupt);
   if (!versions.ok()) return versions.status();
   return std::unique_ptr<GpuOrder>(new GpuOrder(std::move(*versions), imports));
 }

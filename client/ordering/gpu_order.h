@@ -11,8 +11,8 @@
 #include "client/ordering/reader_order.h"
 #include "client/ordering/version_events.h"
 #include "client/ordering/writer_order.h"
-#include "client/session/control_port.h"
 #include "client/session/interrupt.h"
+#include "client/session/known_array.h"
 #include "wire/ids.h"
 
 namespace memlease::internal {
@@ -28,7 +28,7 @@ class GpuOrder {
   // Opens the slots' events: asks the daemon for their page and registers it, which may wait for
   // the device; no lock is held meanwhile. Errors: those of MappingCache::get().
   static absl::StatusOr<std::unique_ptr<GpuOrder>> open(Importer& importer, ImportCache& imports,
-                                                        const OpenAnswer& answer,
+                                                        const KnownArray& known,
                                                         InterruptCheck interrupt);
 
   VersionEvents& versions() { return *versions_; }

@@ -6,20 +6,20 @@ namespace memlease::internal {
 
 absl::StatusOr<std::unique_ptr<VersionEvents>> VersionEvents::open(Importer& importer,
                                                                    ImportCache& imports,
-                                                                   const OpenAnswer& answer,
+                                                                   const KnownArray& known,
                                                                    InterruptCheck interrupt) {
-  auto page = imports.event_page(answer.events.file, wire::FileKind::kEvents, importer, interrupt);
+  auto page = imports.event_page(known.events.file, wire::FileKind::kEvents, importer, interrupt);
   if (!page.ok()) return page.status();
-  const wire::SlotLayout layout(answer.spec.slots, answer.spec.max_slots);
-  auto events = SharedEvents::in(*std::move(page), answer.events.offset, layout.most, importer);
+  auto events =
+      SharedEvents::in(*std::move(page), known.events.offset, known.layout().most, importer);
   if (!events.ok()) return events.status();
-  return std::unique_ptr<VersionEvents>(new VersionEvents(importer, answer, *std::move(events)));
+  return std::unique_ptr<VersionEvents>(new VersionEvents(importer, known, *std::move(events)));
 }
 
-VersionEvents::VersionEvents(Importer& importer, const OpenAnswer& answer, SharedEvents events)
+VersionEvents::VersionEvents(Importer& importer, const KnownArray& known, SharedEvents events)
     : importer_(importer),
-      array_(answer.id),
-      layout_(answer.spec.slots, answer.spec.max_slots),
+      array_(known.id),
+      layout_(known.layout()),
       events_(std::move(events)),
       recorded_(layout_.most) {}
 

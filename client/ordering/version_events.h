@@ -16,8 +16,8 @@
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/shared_events.h"
-#include "client/session/control_port.h"
 #include "client/session/interrupt.h"
+#include "client/session/known_array.h"
 #include "wire/board.h"
 #include "wire/ids.h"
 
@@ -27,7 +27,7 @@ class VersionEvents {
  public:
   static absl::StatusOr<std::unique_ptr<VersionEvents>> open(Importer& importer,
                                                              ImportCache& imports,
-                                                             const OpenAnswer& answer,
+                                                             const KnownArray& known,
                                                              InterruptCheck interrupt);
 
   Importer& importer() const { return importer_; }
@@ -50,7 +50,7 @@ class VersionEvents {
   bool lost() const { return lost_.load(); }
 
  private:
-  VersionEvents(Importer& importer, const OpenAnswer& answer, SharedEvents events);
+  VersionEvents(Importer& importer, const KnownArray& known, SharedEvents events);
 
   Importer& importer_;
   const wire::ArrayId array_;

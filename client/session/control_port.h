@@ -30,9 +30,9 @@ struct Subscribed {
   wire::RowRef row;
 };
 
-struct OpenAnswer {
+// Of an array that is open.
+struct ArrayFacts {
   wire::ArrayId id{0};
-  wire::ArraySpec spec;
   wire::SharedAttributes attributes;  // none of a replica: its array has them
   // Of a replica: its array, and its bit in the board's `elsewhere`.
   std::optional<wire::ArrayId> home;
@@ -40,7 +40,6 @@ struct OpenAnswer {
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
   bool may_write = false;
-  bool created = false;
   wire::FileRange board_record;
   absl::InlinedVector<wire::FileRange, 1> slots;
   std::uint64_t slot_bytes = 0;
@@ -48,6 +47,11 @@ struct OpenAnswer {
   // What waits for other processes' work on the device: the stream; or, if this is not 0, the host,
   // so long at most.
   std::chrono::milliseconds host_wait_limit{0};
+};
+
+struct OpenAnswer : ArrayFacts {
+  wire::ArraySpec spec;
+  bool created = false;
   // The daemon may have done subscribe(), too; then also whose row counts.
   std::optional<Subscribed> subscribed;
   wire::RowRef writer;

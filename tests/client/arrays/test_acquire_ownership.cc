@@ -261,7 +261,7 @@ TEST_F(AcquireOwnershipTest, AnArrayThatTheDaemonHasNoMoreIsNamed) {
 
 // Not on what the writer's end changes, which would wake all of them.
 TEST_F(AcquireOwnershipTest, WhoComesLaterSleepsUntilItsTurn) {
-  const wire::FileRange turn{array->answer().board_record.file, 1024};
+  const wire::FileRange turn{array->facts().board_record.file, 1024};
   auto& count = *reinterpret_cast<wire::HalfWord*>(page(turn.file) + turn.offset);
   grant_ownership();
   const auto grant = control->on_acquire_writer;
@@ -286,7 +286,7 @@ TEST_F(AcquireOwnershipTest, WhoComesLaterSleepsUntilItsTurn) {
 
 // Not even the next but one, who looks whether the next one is stopped.
 TEST_F(AcquireOwnershipTest, WhoComesLaterAsksNobodyWhileALongWriteGoesOn) {
-  const wire::FileRange turn{array->answer().board_record.file, 1024};
+  const wire::FileRange turn{array->facts().board_record.file, 1024};
   auto& writer = row<wire::WriterRow>(kWriter);
   writer.writing.store(1);
   server::set_moving(board());
@@ -313,7 +313,7 @@ TEST_F(AcquireOwnershipTest, WhoComesLaterAsksNobodyWhileALongWriteGoesOn) {
 
 TEST_F(AcquireOwnershipTest, WhoDoesNotGetItsTurnInTimeIsToldOfTheOthers) {
   control->on_acquire_writer = [this] {
-    const wire::FileRange turn{array->answer().board_record.file, 1024};
+    const wire::FileRange turn{array->facts().board_record.file, 1024};
     return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, kWriter, 0, 3, {turn, 0}};
   };
   const auto status = begin(10ms);

@@ -74,7 +74,9 @@ class GpuLeaseTest : public ::testing::Test, protected testing::ArrayWorld {
   bool idle(Stream stream) { return *(*gpu.mark(stream))->complete(); }
   ElementLayout whole() const { return layout_of(answer.spec); }
   // Two elements of the second row.
-  ElementLayout middle() const { return *layout_of(answer.spec, {1, Range{1, 3}}); }
+  ElementLayout middle() const {
+    return *layout_of(answer.spec, answer.spec.name, {1, Range{1, 3}});
+  }
   GpuSource source(Stream stream = {}) const { return {values->data(), {}, stream, values}; }
   absl::Status put(const ElementLayout& part, const GpuSource& from) {
     const auto by = check_source(*array, part, from);
@@ -234,7 +236,7 @@ TEST_F(GpuLeaseTest, ASourceThatCannotBeCopiedIsRefusedBeforeThereIsALease) {
 }
 
 TEST_F(GpuLeaseTest, ASourceWithoutElementsIsNotLookedAt) {
-  const ElementLayout none = *layout_of(answer.spec, {Range{1, 1}});
+  const ElementLayout none = *layout_of(answer.spec, answer.spec.name, {Range{1, 1}});
   const auto by = check_source(*array, none, {nullptr, {1, 2, 3}, kOther, nullptr});
   ASSERT_TRUE(by.ok());
   EXPECT_EQ(*by, nullptr);

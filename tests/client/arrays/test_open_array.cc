@@ -97,7 +97,7 @@ TEST_F(OpenArrayTest, IsLeftTogetherWithOthersWhereItsHandleIsClosedSo) {
   EXPECT_TRUE(array->left());
   EXPECT_EQ(control->calls(), 0U);
   ASSERT_EQ(departures.size(), 1U);
-  EXPECT_EQ(departures[0].array, array->answer().id);
+  EXPECT_EQ(departures[0].array, array->facts().id);
   EXPECT_EQ(departures[0].opens, 1U);
 }
 

@@ -36,12 +36,16 @@ class OrderingWorld : public ::testing::Test {
     files->kinds = {{wire::to_int(kEvents), wire::FileKind::kEvents},
                     {wire::to_int(kOwnRow.file), wire::FileKind::kSessionPage},
                     {wire::to_int(kReaderFile), wire::FileKind::kSessionPage}};
-    versions = *VersionEvents::open(gpu, imports, answer, kNoInterrupts);
+    versions = *VersionEvents::open(gpu, imports, known(), kNoInterrupts);
     order = std::make_unique<ReaderOrder>(*versions);
     world = std::make_unique<testing::SlotWorld>(versions->layout(), 2);
   }
   // Is all over that the stream was given?
   bool idle(Stream stream) { return *(*gpu.mark(stream))->complete(); }
+
+  KnownArray known() const {
+    return {answer, std::make_shared<const wire::ArrayKind>(answer.spec)};
+  }
 
   OpenAnswer answer;
   testing::Gates gates;

@@ -13,7 +13,7 @@ class GpuUseTest : public OrderingWorld {
  protected:
   GpuUse use() {
     GpuUse use;
-    use.order = *GpuOrder::open(gpu, imports, answer, kNoInterrupts);
+    use.order = *GpuOrder::open(gpu, imports, known(), kNoInterrupts);
     use.memory.push_back(memory);
     return use;
   }

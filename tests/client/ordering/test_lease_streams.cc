@@ -1,6 +1,7 @@
 // Where the work of a lease ends, and who waits for whom, on a fake GPU.
 #include <future>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "client/ordering/lease_streams.h"
@@ -34,8 +35,12 @@ class LeaseStreamsTest : public ::testing::Test {
     answer.events = {kEvents, 0};
     files->kinds = {{wire::to_int(kEvents), wire::FileKind::kEvents}};
   }
+  absl::StatusOr<std::unique_ptr<GpuArray>> open_as_answered() {
+    known.emplace(answer, std::make_shared<const wire::ArrayKind>(answer.spec));
+    return GpuArray::open(*known, session, imports, kNoInterrupts);
+  }
   void open() {
-    auto opened = GpuArray::open(answer, session, imports, kNoInterrupts);
+    auto opened = open_as_answered();
     ASSERT_TRUE(opened.ok()) << opened.status();
     array = std::move(*opened);
   }
@@ -55,6 +60,7 @@ class LeaseStreamsTest : public ::testing::Test {
                   std::unique_ptr<ControlPort>(control)};
   ImportCache imports{*control, session.mappings(), gpu};
   OpenAnswer answer;
+  std::optional<KnownArray> known;
   std::unique_ptr<GpuArray> array;
   LeaseStreams streams;
 };
@@ -74,7 +80,7 @@ TEST_F(LeaseStreamsTest, OpensASegmentOnceForAllSlots) {
 
 TEST_F(LeaseStreamsTest, RefusesASlotOutsideOfItsSegment) {
   answer.slots[1].offset = FakeControl::kSegmentBytes - 511;
-  const auto opened = GpuArray::open(answer, session, imports, kNoInterrupts);
+  const auto opened = open_as_answered();
   EXPECT_EQ(wire::code_of(opened.status()), ErrorCode::kInternal);
   imports.close_unused();
   EXPECT_EQ(gpu.open_memory_count(), 0);
