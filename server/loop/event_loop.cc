@@ -4,7 +4,9 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -116,9 +118,12 @@ void EventLoop::post(Task task) {
     first = posted_.empty();
     posted_.push_back(std::move(task));
   }
+  if (first) wake();
+}
+
+void EventLoop::wake() {
   const std::uint64_t one = 1;
-  if (first) [[maybe_unused]]
-    const auto size = ::write(wake_.get(), &one, sizeof(one));
+  [[maybe_unused]] const auto size = ::write(wake_.get(), &one, sizeof(one));
 }
 
 void EventLoop::stop() {
@@ -218,12 +223,18 @@ void EventLoop::end_rest(std::uint32_t user) {
 
 void EventLoop::run_posted() {
   consume(wake_.get());
-  std::vector<Task> tasks;
   {
     const wire::MutexLock lock(mutex_);
-    tasks.swap(posted_);
+    std::ranges::move(posted_, std::back_inserter(tasks_));
+    posted_.clear();
   }
-  for (const Task& task : tasks) task();
+  for (const auto end = Clock::now() + kTurns; !tasks_.empty();) {
+    const Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    task();
+    if (Clock::now() >= end) break;
+  }
+  if (!tasks_.empty()) wake();
 }
 
 void EventLoop::run_due_timers() {

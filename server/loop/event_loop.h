@@ -57,7 +57,8 @@ class EventLoop {
   // No effect on a timer that has fired, or on TimerId{}.
   void cancel(TimerId timer);
 
-  // Tasks run in the order in which they were posted; never within post() itself.
+  // Tasks run in the order in which they were posted; never within post() itself. After a
+  // millisecond of them others have their turns.
   void post(Task task);
 
   // Until stop(). A stop() before run() counts.
@@ -88,6 +89,7 @@ class EventLoop {
   void call(Key key);
   void begin_rest(std::uint32_t user, std::chrono::milliseconds time);
   void end_rest(std::uint32_t user);
+  void wake();
   void run_posted();
   void run_due_timers();
   void arm_timer();
@@ -105,6 +107,7 @@ class EventLoop {
   std::unordered_map<std::uint32_t, std::vector<Key>> resting_;  // likewise
   std::map<TimerId, Timer> timers_;
   std::unordered_map<Key, Task> due_;  // of users, by the numbers of their timers
+  std::deque<Task> tasks_;             // that were posted
   Clock::time_point armed_;            // what timer_ is armed for; epoch: not armed
 
   wire::Mutex mutex_;

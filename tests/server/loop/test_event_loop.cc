@@ -402,6 +402,22 @@ TEST_F(EventLoopTest, RunsPostedTasksInOrderAndNotWithinPost) {
   EXPECT_THAT(seen_, ElementsAre("first", "still first", "second", "posted by first"));
 }
 
+TEST_F(EventLoopTest, OthersHaveTurnsBetweenPostedTasks) {
+  const auto fd = readable();
+  for (int i = 0; i < 20; ++i) {
+    loop_->post([&] {
+      seen_.emplace_back("posted");
+      use_processor(milliseconds(2));
+    });
+  }
+  loop_->stop();
+  const auto note = [&](std::uint32_t) { seen_.emplace_back("other"); };
+  ASSERT_TRUE(loop_->add(fd.get(), EPOLLIN, note, 1).ok());
+  loop_->run();
+  EXPECT_LT(std::ranges::find(seen_, "other") - seen_.begin(), 2);
+  EXPECT_EQ(std::ranges::count(seen_, "posted"), 20);
+}
+
 TEST_F(EventLoopTest, TakesTasksOfManyThreadsWhileItRuns) {
   constexpr int kThreads = 4, kTasks = 2000;
   int ran = 0;  // by the loop's thread alone
