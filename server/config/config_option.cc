@@ -81,8 +81,8 @@ constexpr Option kOptions[] = {
      "Most connected processes per user. 0 = no limit."},
     {"quota_descriptors", "MEMLEASE_QUOTA_DESCRIPTORS", OptionKind::kCount,
      "16384", 0, kAnyCount, {}, kMemberOf<&Config::quota_descriptors>, kReloaded,
-     "Most of the daemon's file descriptors per user: 7 for each connected process, 1 for each file "
-     "of arrays and rows. 0 = no limit."},
+     "Most of the daemon's file descriptors per user: 7 for each connected process, 2 for each file "
+     "of arrays and rows, 1 for a board. 0 = no limit."},
     {"quota_page_bytes", "MEMLEASE_QUOTA_PAGE_BYTES", OptionKind::kSize,
      "2GiB", 0, kAnyBytes, {}, kMemberOf<&Config::quota_page_bytes>, kReloaded,
      "Most bytes of boards and rows per user, what the daemon keeps beside arrays. 0 = no limit."},

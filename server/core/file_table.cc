@@ -202,6 +202,18 @@ absl::StatusOr<const FileTable::File*> FileTable::readable(FileId id,
   return file;
 }
 
+// Before anybody has it, who could make that wait (SharedMemory::export_fd).
+absl::Status FileTable::make_writer(Living& living) {
+  if (living.has_writer || living.file.kind == FileKind::kBoard) return absl::OkStatus();
+  auto descriptor = quota_.charge(living.payer, Resource::kDescriptors, 1);
+  if (!descriptor.ok()) return descriptor.status();
+  const auto writer = living.file.memory->export_fd(true);
+  if (!writer.ok()) return writer.status();
+  living.has_writer = true;
+  living.writer = *std::move(descriptor);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
                                            wire::SessionId session, bool writable) {
   const auto found = readable(id, peer);
@@ -215,16 +227,9 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
       (file->kind == FileKind::kSegment && writable) || file->kind == FileKind::kEvents;
   grant.writable = (of_array && may_write(peer, file->domain)) ||
                    (file->kind == FileKind::kSessionPage && file->owner == session);
-  Living& living = *entries_.at(id).file;
-  const bool is_first_writer = grant.writable && !living.is_exported_writable;
-  auto descriptor = quota_.charge(living.payer, Resource::kDescriptors, is_first_writer ? 1 : 0);
-  if (!descriptor.ok()) return descriptor.status();
+  if (auto status = make_writer(*entries_.at(id).file); !status.ok()) return status;
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();
-  if (is_first_writer) {
-    living.is_exported_writable = true;
-    living.writer = *std::move(descriptor);
-  }
   grant.fd = std::move(*fd);
   pin(id, session, peer.uid);
   return grant;

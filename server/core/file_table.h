@@ -123,7 +123,7 @@ class FileTable {
   // that he does not write can have its pages taken (remove). A session page is for its owner
   // alone, a board never. A file that the peer may not read is as unknown as one that does
   // not exist. Pins it; kQuotaExceeded where may_pin() says so and the session does not know it
-  // yet, and where whoever pays for the file has no descriptor for those who write it.
+  // yet, and where whoever pays for the file has no descriptor for those who will write it.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
                                   wire::SessionId session, bool writable);
   // The file, for whoever may have it. kNotFound.
@@ -137,7 +137,7 @@ class FileTable {
     Charge descriptor;
     Charge pages;
     bool may_be_revoked = true;
-    bool is_exported_writable = false;
+    bool has_writer = false;
     Charge writer = {};  // of the descriptor that this takes
   };
   class Leaving;
@@ -151,6 +151,7 @@ class FileTable {
     Charge charge;
   };
 
+  absl::Status make_writer(Living& living);
   void remove(wire::FileId id, Charge bytes, Going* going);
 
   Quota& quota_;

@@ -1,9 +1,13 @@
 // Numbers of shared files are used again, and never while somebody may know them.
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/broker.h"
 #include "server/core/file_table.h"
@@ -15,6 +19,7 @@ namespace memlease::server {
 namespace {
 
 using testing::BrokerWorld;
+using ::testing::ElementsAre;
 using testing::FakeMemory;
 using testing::peer_of;
 using testing::spec_of;
@@ -208,6 +213,62 @@ TEST(FileNumbers, WhoWasToldOfAnArraysFilesNeverMeetsTheirNumbersAgain) {
     EXPECT_FALSE(told.contains(other->array->slots[0].file));
     few.end(passing.id);
   }
+}
+
+// How descriptors of it are asked for.
+class NotedMemory : public SharedMemory {
+ public:
+  explicit NotedMemory(std::vector<std::string>& exports) : exports_(exports) {}
+  std::uint64_t size_bytes() const override { return 4096; }
+  std::byte* data() override { return nullptr; }
+  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) override {
+    exports_.emplace_back(writable ? "writer" : "reader");
+    return wire::UniqueFd(::eventfd(0, EFD_CLOEXEC));
+  }
+
+ private:
+  std::vector<std::string>& exports_;
+};
+
+// Until it has its writer it can be made to wait (SharedMemory::export_fd) by who reads it.
+TEST(GrantedFiles, WhatClientsWriteHasItsWriterBeforeAnybodyReadsIt) {
+  const SessionId owner{7}, reader{8};
+  for (const auto kind : {wire::FileKind::kSegment, wire::FileKind::kSessionPage,
+                          wire::FileKind::kEvents, wire::FileKind::kBoard}) {
+    Table table;
+    std::vector<std::string> exports;
+    const auto id = table.files.add(
+        {std::make_unique<NotedMemory>(exports), kind, {1000, 1000, 0644}, owner}, 1000);
+    ASSERT_TRUE(id.ok()) << id.status();
+    ASSERT_TRUE(table.files.grant(*id, peer_of(2000), reader, true).ok());
+    if (kind == wire::FileKind::kBoard) {
+      EXPECT_THAT(exports, ElementsAre("reader")) << "the daemon writes it";
+      EXPECT_EQ(table.quota.used_by(1000).descriptors, 1U);
+      continue;
+    }
+    EXPECT_THAT(exports, ElementsAre("writer", "reader"));
+    ASSERT_TRUE(table.files.grant(*id, peer_of(1000), owner, true).ok());
+    EXPECT_EQ(exports.back(), "writer");
+    EXPECT_EQ(exports.size(), 3U);
+    EXPECT_EQ(table.quota.used_by(1000).descriptors, 2U);
+  }
+}
+
+TEST(GrantedFiles, NobodyReadsWhatHasNoRoomForItsWriter) {
+  Usage limits;
+  limits.descriptors = 1;
+  Quota quota{limits};
+  std::vector<std::string> exports;
+  FileTable files{quota, testing::let_go_once, kNumbers};
+  const auto id = files.add({std::make_unique<NotedMemory>(exports),
+                             wire::FileKind::kSessionPage,
+                             {1000, 1000, 0644},
+                             SessionId{7}},
+                            1000);
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(code_of(files.grant(*id, peer_of(2000), SessionId{8}, false).status()),
+            ErrorCode::kQuotaExceeded);
+  EXPECT_THAT(exports, ElementsAre());
 }
 
 // Of the file's pages, by a descriptor that somebody has kept.
