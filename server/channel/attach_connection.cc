@@ -67,8 +67,7 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
   }
   auto added = loop_->add(
-      socket_.get(), kReading, [this](std::uint32_t events) { end_unless(serve(events)); },
-      options_->user_of(peer_.uid));
+      socket_.get(), kReading, [this](std::uint32_t events) { end_unless(serve(events)); }, user());
   if (!added.ok()) return added;
   handshake_timer_ = loop_->after(
       options_->handshake_deadline,
@@ -78,7 +77,7 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
                                                  options_->handshake_deadline.count()),
                                      "Connect again.")));
       },
-      options_->user_of(peer_.uid));
+      user());
   return absl::OkStatus();
 }
 
@@ -89,8 +88,16 @@ void AttachConnection::end_unless(bool goes_on) {
 }
 
 void AttachConnection::say_last_word(const absl::Status& reason) {
+  send({0, wire::to_error_frame(reason)});
+}
+
+// 0 or errno.
+int AttachConnection::send(const wire::Frame& frame, std::span<const int> fds) {
+  if (socket_.is_given_up()) return EPIPE;
   const SocketTime time;
-  wire::send_frame(socket_.get(), wire::encode_frame({0, wire::to_error_frame(reason)}, protocol_));
+  const int error = wire::send_frame(socket_.get(), wire::encode_frame(frame, protocol_), fds);
+  socket_.took(time.so_far());
+  return error;
 }
 
 bool AttachConnection::reject(const absl::Status& reason) {
@@ -107,6 +114,13 @@ bool AttachConnection::drop(const absl::Status& reason) {
   return false;
 }
 
+bool AttachConnection::took_too_long() {
+  return drop(make_error(ErrorCode::kInvalidArgument,
+                         "one of its messages took the kernel very long, as for all that waits "
+                         "at its end of the connection",
+                         "No client of memlease does that: see what this process is."));
+}
+
 bool AttachConnection::serve(std::uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) return false;
   if (is_answer_unread()) {
@@ -116,12 +130,7 @@ bool AttachConnection::serve(std::uint32_t events) {
   late_charge_.reset();
   go_on_reading();
   const auto received = receive();
-  if (socket_.is_given_up()) {
-    return drop(make_error(ErrorCode::kInvalidArgument,
-                           "one of its messages took the kernel very long, as for all that waits "
-                           "at its end of the connection",
-                           "No client of memlease does that: see what this process is."));
-  }
+  if (socket_.is_given_up()) return took_too_long();
   switch (received.outcome) {
     case wire::Received::Outcome::kNothing:
       return true;
@@ -144,7 +153,7 @@ bool AttachConnection::serve(std::uint32_t events) {
 // behind many other frames: hundreds of sessions may end in one instant.
 Farewell AttachConnection::last_words() {
   const auto until = thread_time() + kLastWordsTime;
-  for (int i = 0; state_ == State::kServing; ++i) {
+  for (int i = 0; state_ == State::kServing && !socket_.is_given_up(); ++i) {
     if (i == kMostLastWords || thread_time() >= until) {
       socket_.give_up();
       break;
@@ -319,11 +328,8 @@ bool AttachConnection::on_open(std::uint32_t request_id, const wire::OpenFrame& 
 
 bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& payload,
                               std::span<const int> fds) {
-  const int error = [&] {
-    const SocketTime time;
-    return wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_),
-                            fds);
-  }();
+  const int error = send({request_id, payload}, fds);
+  if (socket_.is_given_up()) return took_too_long();
   if (error == 0) return true;
   if (error == ETOOMANYREFS) {
     // What is open stays open: the client fetches the files, and is told then.
@@ -363,9 +369,8 @@ void AttachConnection::go_on_reading() {
 // The deadline by which the client must have read what it is sent next.
 void AttachConnection::expect_reading() {
   loop_->cancel(unread_timer_);
-  unread_timer_ = loop_->after(
-      options_->unread_deadline, [this] { end_unless(on_unread_deadline()); },
-      options_->user_of(peer_.uid));
+  unread_timer_ =
+      loop_->after(options_->unread_deadline, [this] { end_unless(on_unread_deadline()); }, user());
 }
 
 bool AttachConnection::on_unread_deadline() {

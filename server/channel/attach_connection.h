@@ -79,6 +79,10 @@ class AttachConnection {
   absl::Status start(std::function<void()> on_end);
   // Tells the client why the connection will be closed next.
   void say_last_word(const absl::Status& reason);
+  // Nothing more is sent or received, as what goes over it takes the kernel long.
+  void give_up() { socket_.give_up(); }
+  // As EventLoop::add() has it.
+  std::optional<std::uint32_t> user() const { return options_->user_of(peer_.uid); }
 
   // Once the handshake is complete.
   std::optional<wire::SessionId> session() const { return session_; }
@@ -101,6 +105,8 @@ class AttachConnection {
   bool note_farewell(const wire::Payload& payload);  // false: it is none
   bool answer(std::uint32_t request_id, const wire::Payload& payload,
               std::span<const int> fds = {});
+  int send(const wire::Frame& frame, std::span<const int> fds = {});
+  bool took_too_long();  // always false
   bool on_unread_deadline();
 
   void end_unless(bool goes_on);

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "server/channel/peer_identity.h"
 #include "server/loop/acceptor.h"
+#include "server/loop/thread_time.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
 
@@ -41,11 +42,11 @@ absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::start(EventLoop* loo
       loop, std::move(listener),
       [self](ClientSocket socket) {
         const auto admitted = self->admit(socket);
-        if (!admitted.ok()) self->refuse(socket, admitted);
+        if (!admitted.ok()) self->refuse(std::move(socket), admitted);
       },
-      [self](const ClientSocket& socket) {
+      [self](ClientSocket socket) {
         self->refuse(
-            socket,
+            std::move(socket),
             make_error(ErrorCode::kBusy, "the daemon has no free file descriptor for the client",
                        "Try again; raise the daemon's LimitNOFILE if it persists."));
       });
@@ -99,9 +100,19 @@ absl::Status AttachServer::admit(ClientSocket& socket) {
   return absl::OkStatus();
 }
 
-void AttachServer::refuse(const ClientSocket& socket, const absl::Status& reason) {
-  wire::send_frame(socket.get(), wire::encode_frame({0, wire::to_error_frame(reason)}));
-  log_refusal(uid_of_peer(socket.get()), reason);
+void AttachServer::refuse(ClientSocket socket, const absl::Status& reason) {
+  const uid_t uid = uid_of_peer(socket.get());
+  log_refusal(uid, reason);
+  const auto user = options_.user_of(uid);
+  loop_->run_for(user, [&] {
+    if (loop_->rests(user)) {
+      socket.give_up();
+    } else {
+      const SocketTime time;
+      wire::send_frame(socket.get(), wire::encode_frame({0, wire::to_error_frame(reason)}));
+    }
+    socket = {};
+  });
 }
 
 void AttachServer::log_refusal(uid_t uid, const absl::Status& reason) {
@@ -137,11 +148,24 @@ void AttachServer::program_replaced(ClientKey key) {
   if (host_->program_replaced(*client.session)) clients_.erase(key);
 }
 
+// Of one who rests it is cut without a word.
+void AttachServer::end(ClientKey key, const absl::Status& reason) {
+  AttachConnection& connection = *clients_.at(key).connection;
+  const auto user = connection.user();
+  loop_->run_for(user, [&] {
+    if (loop_->rests(user)) {
+      connection.give_up();
+    } else {
+      connection.say_last_word(reason);
+    }
+    connection_ended(key);
+  });
+}
+
 bool AttachServer::disconnect(wire::SessionId session, const absl::Status& reason) {
   for (const auto& [key, client] : clients_) {
     if (!client.connection || client.connection->session() != session) continue;
-    client.connection->say_last_word(reason);
-    connection_ended(key);
+    end(key, reason);
     return true;
   }
   return false;
@@ -154,9 +178,8 @@ void AttachServer::shutdown() {
     if (client.connection) connected.push_back(key);
   }
   for (const ClientKey key : connected) {
-    clients_.at(key).connection->say_last_word(make_error(
-        ErrorCode::kDaemonLost, "the daemon is shutting down", "Connect again once it runs."));
-    connection_ended(key);
+    end(key, make_error(ErrorCode::kDaemonLost, "the daemon is shutting down",
+                        "Connect again once it runs."));
   }
 }
 

@@ -59,8 +59,9 @@ class AttachServer {
 
   AttachServer(EventLoop* loop, SessionHost* host, AttachOptions options);
   absl::Status admit(ClientSocket& socket);
-  void refuse(const ClientSocket& socket, const absl::Status& reason);
+  void refuse(ClientSocket socket, const absl::Status& reason);
   void log_refusal(uid_t uid, const absl::Status& reason);
+  void end(ClientKey key, const absl::Status& reason);
   void connection_ended(ClientKey key);
   void process_exited(ClientKey key);
   void program_replaced(ClientKey key);

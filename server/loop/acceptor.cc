@@ -108,7 +108,7 @@ bool Acceptor::shed_one() {
   if (!reserve_) reserve_ = open_reserve();
   if (!reserve_) return false;
   reserve_.reset();
-  if (const ClientSocket connection = accept()) overloaded_(connection);
+  if (ClientSocket connection = accept()) overloaded_(std::move(connection));
   reserve_ = open_reserve();
   return static_cast<bool>(reserve_);
 }

@@ -33,7 +33,7 @@ class Acceptor {
   using Accepted = std::function<void(ClientSocket connection)>;
   // Called instead for a connection that there is no descriptor for: to say why, before it is
   // closed. With none where it could not even be accepted, and waits.
-  using Overloaded = std::function<void(const ClientSocket& connection)>;
+  using Overloaded = std::function<void(ClientSocket connection)>;
 
   // `listener` listens already. Neither callback may destroy the acceptor.
   static absl::StatusOr<std::unique_ptr<Acceptor>> start(EventLoop* loop, wire::UniqueFd listener,

@@ -89,7 +89,7 @@ void ClientSocket::hang_up() {
   const SocketTime time;
   if (!is_given_up_) {
     ::shutdown(socket_.get(), SHUT_RDWR);
-    if (take_out_rest()) return socket_.reset();
+    if (time.so_far() < kMostTime && take_out_rest()) return socket_.reset();
   }
   close_aside(std::move(socket_));
 }

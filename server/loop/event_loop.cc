@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kTurns{1};
 // As long as a ClientSocket takes where messages are slow. What a flood sends at once is not.
 constexpr std::chrono::milliseconds kLong{1};
 constexpr int kRest = 8;
+constexpr std::chrono::minutes kRemembered{10};
 constexpr std::chrono::milliseconds kLongerRest{100};  // where the kernel has no room to watch
 
 absl::Status failed(std::string_view call) {
@@ -48,7 +49,7 @@ void consume(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::create() {
+absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::create(const Rests& rests) {
   wire::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return failed("epoll_create1");
   wire::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -60,11 +61,13 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::create() {
     return failed("epoll_ctl");
   }
   return std::unique_ptr<EventLoop>(
-      new EventLoop(std::move(epoll), std::move(wake), std::move(timer)));
+      new EventLoop(rests, std::move(epoll), std::move(wake), std::move(timer)));
 }
 
-EventLoop::EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer)
-    : epoll_(std::move(epoll)),
+EventLoop::EventLoop(const Rests& rests, wire::UniqueFd epoll, wire::UniqueFd wake,
+                     wire::UniqueFd timer)
+    : rests_(rests),
+      epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       timer_(std::move(timer)),
       last_key_(kTimerKey) {}
@@ -176,10 +179,29 @@ void EventLoop::take_turn(std::uint32_t user) {
   if (const auto resting = resting_.find(user); resting != resting_.end()) {
     return rest(key, resting->second);
   }
+  run_for(user, [&] { call(key); });
+}
+
+void EventLoop::run_for(std::optional<std::uint32_t> user, absl::FunctionRef<void()> task) {
   SocketTime::take();
-  call(key);
+  task();
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(SocketTime::take());
-  if (taken >= kLong) begin_rest(user, kRest * taken);
+  if (user && taken >= kLong && !rests(user)) begin_rest(*user, rest_after(*user, taken));
+}
+
+// Who can make one call of the kernel's take a second would still have a ninth of the loop's time.
+std::chrono::milliseconds EventLoop::rest_after(std::uint32_t user,
+                                                std::chrono::milliseconds taken) {
+  const auto rest = kRest * taken;
+  if (taken < rests_.very_long) return rest;
+  const auto now = Clock::now();
+  std::erase_if(slow_, [&](const auto& one) { return now - one.second.last > kRemembered; });
+  Slowness& slow = slow_[user];
+  slow.last = now;
+  auto longer = rest;
+  for (std::uint32_t i = 0; i < slow.times && longer < rests_.longest; ++i) longer *= kRest;
+  ++slow.times;
+  return std::max(rest, std::min(longer, rests_.longest));
 }
 
 void EventLoop::rest(Key key, std::vector<Key>& resting) {

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "wire/mutex.h"
@@ -35,7 +36,13 @@ class EventLoop {
     friend auto operator<=>(const TimerId&, const TimerId&) = default;
   };
 
-  static absl::StatusOr<std::unique_ptr<EventLoop>> create();
+  // Of a user for whose callback the kernel takes long (SocketTime).
+  struct Rests {
+    std::chrono::milliseconds very_long{100};
+    std::chrono::milliseconds longest{60'000};
+  };
+  static absl::StatusOr<std::unique_ptr<EventLoop>> create() { return create(Rests()); }
+  static absl::StatusOr<std::unique_ptr<EventLoop>> create(const Rests& rests);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -43,7 +50,8 @@ class EventLoop {
   // `events` as in epoll_ctl(2). The descriptor stays the caller's, who removes it before closing
   // it. `user`: whose socket it is. Users take turns, so that nobody waits for how many another has
   // that are ready. Where the kernel takes long for a callback (SocketTime), all that is its user's
-  // rests for eight times as long, so that he has a ninth of the loop's time.
+  // rests for eight times as long, so that he has a ninth of the loop's time; and where it takes
+  // very long again and again, for eight times as long as the last time, up to a minute.
   absl::Status add(int fd, std::uint32_t events, Callback callback,
                    std::optional<std::uint32_t> user = {});
   // Of a descriptor that was added.
@@ -54,6 +62,10 @@ class EventLoop {
 
   // `user`: as of add(). Once it is due it waits for its turn, too.
   TimerId after(std::chrono::milliseconds delay, Task task, std::optional<std::uint32_t> user = {});
+  // Calls it at once, whether it is the user's turn or not: he rests afterwards as if it were.
+  void run_for(std::optional<std::uint32_t> user, absl::FunctionRef<void()> task);
+  // What he has to be told by his sockets takes the kernel long: it is left out where it can be.
+  bool rests(std::optional<std::uint32_t> user) const { return user && resting_.contains(*user); }
   // No effect on a timer that has fired, or on TimerId{}.
   void cancel(TimerId timer);
 
@@ -81,12 +93,18 @@ class EventLoop {
     std::optional<std::uint32_t> user;
   };
 
-  EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer);
+  struct Slowness {
+    std::uint32_t times = 0;  // that it took very long
+    Clock::time_point last;
+  };
+
+  EventLoop(const Rests& rests, wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer);
   void sort_in(Key key, std::uint32_t events);
   void take_turns();
   void take_turn(std::uint32_t user);
   void rest(Key key, std::vector<Key>& resting);
   void call(Key key);
+  std::chrono::milliseconds rest_after(std::uint32_t user, std::chrono::milliseconds taken);
   void begin_rest(std::uint32_t user, std::chrono::milliseconds time);
   void end_rest(std::uint32_t user);
   void wake();
@@ -94,6 +112,7 @@ class EventLoop {
   void run_due_timers();
   void arm_timer();
 
+  const Rests rests_;
   const wire::UniqueFd epoll_;
   const wire::UniqueFd wake_;  // eventfd: something was posted
   // timerfd: armed for the first of timers_ or earlier, if there is one
@@ -105,6 +124,7 @@ class EventLoop {
   std::unordered_map<Key, std::shared_ptr<Watched>> watched_;
   std::map<std::uint32_t, std::deque<Key>> ready_;               // by their users; of each one
   std::unordered_map<std::uint32_t, std::vector<Key>> resting_;  // likewise
+  std::unordered_map<std::uint32_t, Slowness> slow_;             // likewise
   std::map<TimerId, Timer> timers_;
   std::unordered_map<Key, Task> due_;  // of users, by the numbers of their timers
   std::deque<Task> tasks_;             // that were posted

@@ -99,9 +99,7 @@ absl::Status GrpcServer::add_listener(wire::UniqueFd listener) {
   auto acceptor = Acceptor::start(
       &loop_, std::move(listener),
       [this](ClientSocket socket) { on_connection(std::move(socket)); },
-      [this](const ClientSocket& socket) {
-        log_refusal(uid_of_peer(socket.get()), "no file descriptor is left");
-      });
+      [this](ClientSocket socket) { refuse(std::move(socket), "no file descriptor is left"); });
   if (!acceptor.ok()) return acceptor.status();
   acceptors_.push_back(*std::move(acceptor));
   return absl::OkStatus();
@@ -206,6 +204,12 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
     loop_.remove(connection.socket.get());
     loop_.remove(connection.end.get());
     loop_.cancel(connection.first_byte);
+    run_for(connection.uid, [&connection = connection](bool rests) {
+      if (rests) connection.socket.give_up();
+      if (rests && connection.relay) connection.relay->give_up();
+      connection.relay.reset();
+      connection.socket = {};
+    });
   }
   connections_.clear();
   reaper_.await(std::chrono::steady_clock::time_point::max());
@@ -220,7 +224,10 @@ void GrpcServer::pass_last_words(std::chrono::system_clock::time_point deadline)
   while (!ended && std::chrono::system_clock::now() < end) {
     ended = reaper_.await(std::chrono::steady_clock::now() + std::chrono::milliseconds(2));
     for (auto& [id, connection] : connections_) {
-      if (connection.relay) connection.relay->deliver();
+      if (!connection.relay) continue;
+      run_for(connection.uid, [&relay = *connection.relay](bool rests) {
+        if (!rests) relay.deliver();
+      });
     }
   }
 }
@@ -233,14 +240,14 @@ void GrpcServer::on_connection(ClientSocket socket) {
   Account& account = book_.account(peer.uid);
   auto status = may_connect(peer.uid, account);
   if (status.ok()) status = book_.connected(peer.uid);
-  if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
+  if (!status.ok()) return refuse(std::move(socket), wire::message_of(status));
   const ConnectionId id = ++last_id_;
   status = loop_.add(
       socket.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); },
       account.uid());
   if (!status.ok()) {
     book_.disconnected(peer.uid);
-    return log_refusal(peer.uid, wire::message_of(status));
+    return refuse(std::move(socket), wire::message_of(status));
   }
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); }, account.uid());
   connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(socket), timer});
@@ -377,8 +384,22 @@ void GrpcServer::retire(uid_t uid) {
   if (user.connections == 0) users_.erase(uid);
 }
 
-// A refused connection is closed without a word: GOAWAY with a text would be read as the end of a
-// good connection, and gRPC would connect again until the call's deadline.
+// It is closed without a word: GOAWAY with a text would be read as the end of a good connection,
+// and gRPC would connect again until the call's deadline.
+void GrpcServer::refuse(ClientSocket socket, std::string_view reason) {
+  const uid_t uid = uid_of_peer(socket.get());
+  log_refusal(uid, reason);
+  run_for(uid, [&](bool rests) {
+    if (rests) socket.give_up();
+    socket = {};
+  });
+}
+
+void GrpcServer::run_for(uid_t uid, absl::FunctionRef<void(bool rests)> task) {
+  const std::uint32_t user = book_.account(uid).uid();
+  loop_.run_for(user, [&] { task(loop_.rests(user)); });
+}
+
 void GrpcServer::log_refusal(uid_t uid, std::string_view reason) {
   log_.write(*book_.log_lines(uid), LogLevel::kWarning, "control connection refused",
              {{"reason", reason}});

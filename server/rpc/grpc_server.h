@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/account.h"
@@ -154,6 +155,9 @@ class GrpcServer {
   void on_relay_end(ConnectionId id, std::optional<Excess> excess);
   void close(ConnectionId id);
   void retire(uid_t uid);
+  void refuse(ClientSocket socket, std::string_view reason);
+  // As EventLoop::run_for().
+  void run_for(uid_t uid, absl::FunctionRef<void(bool rests)> task);
   void log_refusal(uid_t uid, std::string_view reason);
 
   EventLoop& loop_;

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::start(EventLoop& loo
   auto acceptor = Acceptor::start(
       &loop, std::move(listener),
       [self = endpoint.get()](ClientSocket fd) { self->on_connection(std::move(fd)); },
-      [](const ClientSocket&) {});  // closed: who scrapes comes again
+      [](const ClientSocket& /*closed*/) {});  // closed: who scrapes comes again
   if (!acceptor.ok()) return acceptor.status();
   endpoint->acceptor_ = *std::move(acceptor);
   return endpoint;

@@ -12,6 +12,7 @@
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
+#include "server/loop/thread_time.h"
 #include "tests/channel/attach_fixture.h"
 #include "tests/support/goal.h"
 #include "wire/error.h"
@@ -29,6 +30,7 @@ using ::testing::Pair;
 using ::testing::StartsWith;
 using wire::ErrorCode;
 using wire::FileId;
+using wire::SessionId;
 
 class AttachLimits : public EachPidfdWay {};
 INSTANTIATE_TEST_SUITE_P(, AttachLimits, kPidfdWays, pidfd_way_name);
@@ -124,6 +126,44 @@ TEST_P(AttachLimits, CutsAClientWhoseMessageTakesTheKernelLong) {
   });
   EXPECT_EQ(finish(child), "");
   EXPECT_THAT(log, ElementsAre(HasSubstr("took the kernel very long")));
+}
+
+// All that is said to him would take the kernel long, too.
+TEST_P(AttachLimits, WhoRestsIsRefusedAndCutWithoutAWord) {
+  constexpr uid_t kPayer = 4711;
+  options.payer_of = [](uid_t) { return kPayer; };
+  options.unfinished_handshakes_per_uid = 1;
+  serve();
+  const auto make_him_rest = [&] {
+    loop->run_for(kPayer, [] {
+      const server::SocketTime time;
+      const auto end = server::thread_time() + milliseconds(100);
+      while (server::thread_time() < end) continue;
+    });
+    ASSERT_TRUE(loop->rests(kPayer));
+  };
+  Gate gate;
+  Child served(
+      [&]() -> std::string {
+        RawClient client(directory);
+        if (!client.attach()) return "cannot attach";
+        gate.wait();
+        return client.receive() ? "there was a last word" : "";
+      },
+      gate.fds());
+  run_until([&] { return host.has("open 1"); });
+  make_him_rest();
+  EXPECT_TRUE(server->disconnect(SessionId{1}, wire::make_error(ErrorCode::kClosed, "", "")));
+  EXPECT_TRUE(host.has("hang_up 1"));
+  gate.open();
+  Child refused([&]() -> std::string {
+    const RawClient keeps_the_only_handshake(directory);
+    RawClient client(directory);
+    return client.receive() ? "it was said why" : "";
+  });
+  EXPECT_EQ(finish(refused), "");
+  EXPECT_TRUE(loop->rests(kPayer)) << "this has shown nothing: it took too long";
+  EXPECT_EQ(finish(served), "");
 }
 
 TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {

@@ -210,6 +210,43 @@ TEST_F(EventLoopTest, TimersOfWhoTakesLongRestToo) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST(EventLoop, WhoTakesVeryLongAgainRestsEightTimesAsLongAsTheLastTimeUpToALimit) {
+  using Clock = EventLoop::Clock;
+  const auto loop =
+      *EventLoop::create({.very_long = milliseconds(2), .longest = milliseconds(150)});
+  std::vector<Clock::time_point> begun;
+  std::vector<Clock::time_point> ended;
+  const auto take_long = [&] {
+    begun.push_back(Clock::now());
+    use_processor_for_socket(milliseconds(2));
+    ended.push_back(Clock::now());
+    if (begun.size() == 4) loop->stop();
+  };
+  for (int i = 0; i < 4; ++i) loop->after(milliseconds(0), take_long, 1);
+  loop->run();
+  for (const std::size_t i : {0, 1, 2}) {
+    EXPECT_GE(begun.at(i + 1) - ended.at(i), milliseconds(i == 0 ? 15 : i == 1 ? 127 : 149)) << i;
+  }
+}
+
+TEST_F(EventLoopTest, WhatIsDoneForAUserAtOnceMakesHimRest) {
+  bool is_served = false;
+  loop_->run_for(1, [&] {
+    EXPECT_FALSE(loop_->rests(1));
+    use_processor_for_socket(milliseconds(5));
+  });
+  EXPECT_TRUE(loop_->rests(1));
+  EXPECT_FALSE(loop_->rests(2));
+  EXPECT_FALSE(loop_->rests(std::nullopt));
+  loop_->run_for(1, [&] { use_processor_for_socket(milliseconds(5)); });  // he rests already
+  loop_->after(milliseconds(0), [&] { is_served = true; }, 1);
+  loop_->after(milliseconds(5), [&] { EXPECT_FALSE(is_served); });
+  loop_->after(milliseconds(100), [&] { loop_->stop(); });
+  loop_->run();
+  EXPECT_TRUE(is_served);
+  EXPECT_FALSE(loop_->rests(1));
+}
+
 TEST_F(EventLoopTest, ADueTimerThatWaitsForItsTurnCanBeCancelled) {
   std::vector<EventLoop::TimerId> others;
   const auto cancel_others = [&] {
