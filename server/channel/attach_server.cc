@@ -103,6 +103,7 @@ absl::Status AttachServer::admit(ClientSocket& socket) {
 void AttachServer::refuse(ClientSocket socket, const absl::Status& reason) {
   const uid_t uid = uid_of_peer(socket.get());
   log_refusal(uid, reason);
+  if (!socket) return;  // it could not even be accepted
   const auto user = options_.user_of(uid);
   loop_->run_for(user, [&] {
     if (loop_->rests(user)) {

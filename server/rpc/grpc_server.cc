@@ -389,6 +389,7 @@ void GrpcServer::retire(uid_t uid) {
 void GrpcServer::refuse(ClientSocket socket, std::string_view reason) {
   const uid_t uid = uid_of_peer(socket.get());
   log_refusal(uid, reason);
+  if (!socket) return;  // it could not even be accepted
   run_for(uid, [&](bool rests) {
     if (rests) socket.give_up();
     socket = {};
