@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -25,6 +26,17 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 
+// What time this thread has had of a processor, so that a busy machine does not matter.
+void use_processor(milliseconds time) {
+  const auto end = thread_time() + time;
+  while (thread_time() < end) continue;
+}
+
+void use_processor_for_socket(milliseconds time) {
+  const SocketTime socket_time;
+  use_processor(time);
+}
+
 class EventLoopTest : public ::testing::Test {
  public:
   ~EventLoopTest() override {
@@ -41,21 +53,28 @@ class EventLoopTest : public ::testing::Test {
     loop_->run();
   }
 
+  // `add` gives user 1 a lot to do. What is ready for user 2 meanwhile waits for one of that.
+  void expect_turns_beside(const std::function<void(const EventLoop::Task& work)>& add) {
+    const wire::UniqueFd one(::eventfd(0, EFD_CLOEXEC));
+    std::vector<std::uint32_t> calls;
+    add([&] {
+      calls.push_back(1);
+      if (calls.size() == 3) ::eventfd_write(one.get(), 1);
+      use_processor(milliseconds(2));
+    });
+    const auto last = [&](std::uint32_t) {
+      calls.push_back(2);
+      loop_->stop();
+    };
+    ASSERT_TRUE(loop_->add(one.get(), EPOLLIN, last, 2).ok());
+    loop_->run();
+    EXPECT_EQ(std::ranges::find(calls, 2U) - calls.begin(), 4) << "one more of his is waited for";
+  }
+
   const std::set<std::string> files_before_;
   std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> seen_;
 };
-
-// What time this thread has had of a processor, so that a busy machine does not matter.
-void use_processor(milliseconds time) {
-  const auto end = thread_time() + time;
-  while (thread_time() < end) continue;
-}
-
-void use_processor_for_socket(milliseconds time) {
-  const SocketTime socket_time;
-  use_processor(time);
-}
 
 // As where somebody else makes it slow to give him a file.
 TEST_F(EventLoopTest, WhoseSocketTakesNoTimeDoesNotRest) {
@@ -136,27 +155,11 @@ TEST_F(EventLoopTest, ADescriptorThatRestsCanBeChangedAndRemoved) {
 TEST_F(EventLoopTest, UsersTakeTurnsHoweverManyDescriptorsOneHas) {
   std::vector<wire::UniqueFd> many;
   for (int i = 0; i < 20; ++i) many.push_back(readable());
-  const wire::UniqueFd one(::eventfd(0, EFD_CLOEXEC));
-  std::vector<std::uint32_t> calls;
-  for (const wire::UniqueFd& fd : many) {
-    ASSERT_TRUE(loop_
-                    ->add(
-                        fd.get(), EPOLLIN,
-                        [&](std::uint32_t) {
-                          calls.push_back(1);
-                          if (calls.size() == 3) ::eventfd_write(one.get(), 1);
-                          use_processor(milliseconds(2));
-                        },
-                        1)
-                    .ok());
-  }
-  const auto last = [&](std::uint32_t) {
-    calls.push_back(2);
-    loop_->stop();
-  };
-  ASSERT_TRUE(loop_->add(one.get(), EPOLLIN, last, 2).ok());
-  loop_->run();
-  EXPECT_EQ(std::ranges::find(calls, 2U) - calls.begin(), 4) << "one more of his is waited for";
+  expect_turns_beside([&](const EventLoop::Task& work) {
+    for (const wire::UniqueFd& fd : many) {
+      ASSERT_TRUE(loop_->add(fd.get(), EPOLLIN, [work](std::uint32_t) { work(); }, 1).ok());
+    }
+  });
 }
 
 TEST_F(EventLoopTest, AUsersDescriptorsTakeTurns) {
@@ -177,21 +180,9 @@ TEST_F(EventLoopTest, AUsersDescriptorsTakeTurns) {
 }
 
 TEST_F(EventLoopTest, UsersTakeTurnsHoweverManyTimersOfOneAreDue) {
-  const wire::UniqueFd one(::eventfd(0, EFD_CLOEXEC));
-  std::vector<std::uint32_t> calls;
-  const auto note = [&] {
-    calls.push_back(1);
-    if (calls.size() == 3) ::eventfd_write(one.get(), 1);
-    use_processor(milliseconds(2));
-  };
-  for (int i = 0; i < 20; ++i) loop_->after(milliseconds(0), note, 1);
-  const auto last = [&](std::uint32_t) {
-    calls.push_back(2);
-    loop_->stop();
-  };
-  ASSERT_TRUE(loop_->add(one.get(), EPOLLIN, last, 2).ok());
-  loop_->run();
-  EXPECT_EQ(std::ranges::find(calls, 2U) - calls.begin(), 4) << "one more of his is waited for";
+  expect_turns_beside([&](const EventLoop::Task& work) {
+    for (int i = 0; i < 20; ++i) loop_->after(milliseconds(0), work, 1);
+  });
 }
 
 TEST_F(EventLoopTest, TimersOfWhoTakesLongRestToo) {
