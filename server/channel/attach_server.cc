@@ -104,9 +104,8 @@ void AttachServer::refuse(ClientSocket socket, const absl::Status& reason) {
   const uid_t uid = uid_of_peer(socket.get());
   log_refusal(uid, reason);
   if (!socket) return;  // it could not even be accepted
-  const auto user = options_.user_of(uid);
-  loop_->run_for(user, [&] {
-    if (loop_->rests(user)) {
+  loop_->run_for(options_.user_of(uid), [&](bool rests) {
+    if (rests) {
       socket.give_up();
     } else {
       const SocketTime time;
@@ -152,9 +151,8 @@ void AttachServer::program_replaced(ClientKey key) {
 // Of one who rests it is cut without a word.
 void AttachServer::end(ClientKey key, const absl::Status& reason) {
   AttachConnection& connection = *clients_.at(key).connection;
-  const auto user = connection.user();
-  loop_->run_for(user, [&] {
-    if (loop_->rests(user)) {
+  loop_->run_for(connection.user(), [&](bool rests) {
+    if (rests) {
       connection.give_up();
     } else {
       connection.say_last_word(reason);

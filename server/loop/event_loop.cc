@@ -179,12 +179,13 @@ void EventLoop::take_turn(std::uint32_t user) {
   if (const auto resting = resting_.find(user); resting != resting_.end()) {
     return rest(key, resting->second);
   }
-  run_for(user, [&] { call(key); });
+  run_for(user, [&](bool /*rests*/) { call(key); });
 }
 
-void EventLoop::run_for(std::optional<std::uint32_t> user, absl::FunctionRef<void()> task) {
+void EventLoop::run_for(std::optional<std::uint32_t> user,
+                        absl::FunctionRef<void(bool rests)> task) {
   SocketTime::take();
-  task();
+  task(rests(user));
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(SocketTime::take());
   if (user && taken >= kLong && !rests(user)) begin_rest(*user, rest_after(*user, taken));
 }

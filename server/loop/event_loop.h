@@ -63,8 +63,9 @@ class EventLoop {
   // `user`: as of add(). Once it is due it waits for its turn, too.
   TimerId after(std::chrono::milliseconds delay, Task task, std::optional<std::uint32_t> user = {});
   // Calls it at once, whether it is the user's turn or not: he rests afterwards as if it were.
-  void run_for(std::optional<std::uint32_t> user, absl::FunctionRef<void()> task);
-  // What he has to be told by his sockets takes the kernel long: it is left out where it can be.
+  // If he `rests` already, what he is told by his sockets takes the kernel long: it is left out
+  // where it can be.
+  void run_for(std::optional<std::uint32_t> user, absl::FunctionRef<void(bool rests)> task);
   bool rests(std::optional<std::uint32_t> user) const { return user && resting_.contains(*user); }
   // No effect on a timer that has fired, or on TimerId{}.
   void cancel(TimerId timer);

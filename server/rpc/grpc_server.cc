@@ -397,8 +397,7 @@ void GrpcServer::refuse(ClientSocket socket, std::string_view reason) {
 }
 
 void GrpcServer::run_for(uid_t uid, absl::FunctionRef<void(bool rests)> task) {
-  const std::uint32_t user = book_.account(uid).uid();
-  loop_.run_for(user, [&] { task(loop_.rests(user)); });
+  loop_.run_for(book_.account(uid).uid(), task);
 }
 
 void GrpcServer::log_refusal(uid_t uid, std::string_view reason) {

@@ -135,7 +135,7 @@ TEST_P(AttachLimits, WhoRestsIsRefusedAndCutWithoutAWord) {
   options.unfinished_handshakes_per_uid = 1;
   serve();
   const auto make_him_rest = [&] {
-    loop->run_for(kPayer, [] {
+    loop->run_for(kPayer, [](bool /*rests*/) {
       const server::SocketTime time;
       const auto end = server::thread_time() + milliseconds(100);
       while (server::thread_time() < end) continue;

@@ -222,14 +222,17 @@ TEST(EventLoop, WhoTakesVeryLongAgainRestsEightTimesAsLongAsTheLastTimeUpToALimi
 
 TEST_F(EventLoopTest, WhatIsDoneForAUserAtOnceMakesHimRest) {
   bool is_served = false;
-  loop_->run_for(1, [&] {
-    EXPECT_FALSE(loop_->rests(1));
+  loop_->run_for(1, [&](bool rests) {
+    EXPECT_FALSE(rests);
     use_processor_for_socket(milliseconds(5));
   });
   EXPECT_TRUE(loop_->rests(1));
   EXPECT_FALSE(loop_->rests(2));
   EXPECT_FALSE(loop_->rests(std::nullopt));
-  loop_->run_for(1, [&] { use_processor_for_socket(milliseconds(5)); });  // he rests already
+  loop_->run_for(1, [&](bool rests) {
+    EXPECT_TRUE(rests);
+    use_processor_for_socket(milliseconds(5));
+  });
   loop_->after(milliseconds(0), [&] { is_served = true; }, 1);
   loop_->after(milliseconds(5), [&] { EXPECT_FALSE(is_served); });
   loop_->after(milliseconds(100), [&] { loop_->stop(); });
