@@ -4,6 +4,15 @@
 #include <iterator>
 
 namespace memlease::server {
+namespace {
+
+constexpr int kMostTries = 64;
+
+std::uint64_t padding_at(std::uint64_t offset, std::uint64_t alignment) {
+  return -offset & (alignment - 1);
+}
+
+}  // namespace
 
 Arena::Arena(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes > 0) add_gap(0, size_bytes);
@@ -11,19 +20,26 @@ Arena::Arena(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
 
 std::optional<std::uint64_t> Arena::allocate(std::uint64_t size_bytes, std::uint64_t alignment) {
   assert(size_bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0);
-  for (auto it = gaps_by_size_.lower_bound({size_bytes, 0}); it != gaps_by_size_.end(); ++it) {
-    const auto [gap_size, gap_offset] = *it;
-    const std::uint64_t offset = (gap_offset + alignment - 1) & ~(alignment - 1);
-    const std::uint64_t padding = offset - gap_offset;
-    if (gap_size < padding || gap_size - padding < size_bytes) continue;
-    remove_gap(gap_offset, gap_size);
-    if (padding > 0) add_gap(gap_offset, padding);
-    const std::uint64_t rest = gap_size - padding - size_bytes;
-    if (rest > 0) add_gap(offset + size_bytes, rest);
-    used_bytes_ += size_bytes;
-    return offset;
+  const auto gap = find_gap(size_bytes, alignment);
+  if (gap == gaps_by_size_.end()) return std::nullopt;
+  const auto [gap_size, gap_offset] = *gap;
+  const std::uint64_t padding = padding_at(gap_offset, alignment);
+  const std::uint64_t offset = gap_offset + padding;
+  remove_gap(gap_offset, gap_size);
+  if (padding > 0) add_gap(gap_offset, padding);
+  const std::uint64_t rest = gap_size - padding - size_bytes;
+  if (rest > 0) add_gap(offset + size_bytes, rest);
+  used_bytes_ += size_bytes;
+  return offset;
+}
+
+Arena::GapsBySize::const_iterator Arena::find_gap(std::uint64_t size_bytes,
+                                                  std::uint64_t alignment) const {
+  auto gap = gaps_by_size_.lower_bound({size_bytes, 0});
+  for (int tries = 0; tries < kMostTries && gap != gaps_by_size_.end(); ++tries, ++gap) {
+    if (gap->first >= padding_at(gap->second, alignment) + size_bytes) return gap;
   }
-  return std::nullopt;
+  return gaps_by_size_.lower_bound({size_bytes + alignment - 1, 0});  // wherever that is
 }
 
 void Arena::free(std::uint64_t offset, std::uint64_t size_bytes) {

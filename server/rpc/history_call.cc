@@ -42,7 +42,7 @@ void HistoryCall::look() {
     }
     const auto id =
         source_.host.history_waits().add({source_.viewer, *std::move(charge), reply_.through(),
-                                          [this](const absl::Status& ended) { go_on(ended); }});
+                                          [this](const absl::Status& ended) { wake(ended); }});
     status = id.status();
     waits = id.ok();
     if (waits) id_ = *id;
@@ -50,11 +50,16 @@ void HistoryCall::look() {
   if (!waits) finish(status);
 }
 
-void HistoryCall::go_on(const absl::Status& ended) {
-  if (ended.ok()) {
+void HistoryCall::wake(const absl::Status& ended) {
+  ended_wait_ = ended;
+  alarm_.Set(&source_.queue.get(), gpr_inf_past(GPR_CLOCK_MONOTONIC), &woken_);
+}
+
+void HistoryCall::on_wake() {
+  if (ended_wait_.ok()) {
     look();
   } else {
-    finish(ended);
+    finish(ended_wait_);
   }
 }
 

@@ -1,6 +1,7 @@
 // A look at the history that may wait for something to see. No thread stands still for it.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/types.h>
 
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "absl/status/status.h"
 #include "memlease/v1/admin.grpc.pb.h"
 #include "server/core/session_host.h"
 #include "server/rpc/call_queue.h"
@@ -60,7 +62,10 @@ class HistoryCall {
 
   // Once, and again when something has happened. May be gone when it returns.
   void look();
-  void go_on(const absl::Status& ended);
+  // Whoever makes an event, or ends the wait, has other things to do than to wait for this user's
+  // turn: that is the queue's.
+  void wake(const absl::Status& ended);
+  void on_wake();
   void finish(const absl::Status& status);
 
   const Source source_;
@@ -71,9 +76,12 @@ class HistoryCall {
   grpc::ServerAsyncResponseWriter<v1::HistoryReply> responder_{&context_};
 
   CallQueue::Event arrived_ = [this](bool ok) { on_arrival(ok); };
+  CallQueue::Event woken_ = [this](bool /*ok*/) { on_wake(); };
   CallQueue::Event answered_ = [this](bool /*ok*/) { drop_reference(); };
   CallQueue::Event ended_ = [this](bool /*ok*/) { on_end(); };
   int references_ = 2;  // answered_ and ended_ are to come; of the queue's thread
+  grpc::Alarm alarm_;   // one wait at a time ends
+  absl::Status ended_wait_;
 
   // Touched within with_broker() alone, as a look and a cancellation may come together.
   HistoryWaits::Id id_ = 0;

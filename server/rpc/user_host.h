@@ -22,7 +22,7 @@ class UserHost final : public ServiceHost {
 
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(turn_) {
     wire::MutexLock turn(turn_);
-    // What the daemon does after a call, as to tell those who wait for events, may have it again.
+    // What the daemon does after a call is not the user's turn any more.
     host_.with_broker([&](Broker& broker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       fn(broker);
       turn.unlock();

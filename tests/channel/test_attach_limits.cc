@@ -12,9 +12,9 @@
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
-#include "server/loop/thread_time.h"
 #include "tests/channel/attach_fixture.h"
 #include "tests/support/goal.h"
+#include "tests/support/resting_user.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -134,14 +134,6 @@ TEST_P(AttachLimits, WhoRestsIsRefusedAndCutWithoutAWord) {
   options.payer_of = [](uid_t) { return kPayer; };
   options.unfinished_handshakes_per_uid = 1;
   serve();
-  const auto make_him_rest = [&] {
-    loop->run_for(kPayer, [](bool /*rests*/) {
-      const server::SocketTime time;
-      const auto end = server::thread_time() + milliseconds(100);
-      while (server::thread_time() < end) continue;
-    });
-    ASSERT_TRUE(loop->rests(kPayer));
-  };
   Gate gate;
   Child served(
       [&]() -> std::string {
@@ -152,7 +144,8 @@ TEST_P(AttachLimits, WhoRestsIsRefusedAndCutWithoutAWord) {
       },
       gate.fds());
   run_until([&] { return host.has("open 1"); });
-  make_him_rest();
+  make_rest(*loop, kPayer);
+  ASSERT_TRUE(loop->rests(kPayer));
   EXPECT_TRUE(server->disconnect(SessionId{1}, wire::make_error(ErrorCode::kClosed, "", "")));
   EXPECT_TRUE(host.has("hang_up 1"));
   gate.open();

@@ -105,6 +105,21 @@ TEST(Arena, SkipsAGapThatOnlyItsAlignmentMakesTooSmall) {
   EXPECT_EQ(arena.allocate(64, 64), 128U);
 }
 
+// Else who has many would make each step take long for all.
+TEST(Arena, TriesFewGapsThatOnlyTheirAlignmentMakesTooSmall) {
+  Arena arena(100 * 128 + 1024);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    ASSERT_EQ(arena.allocate(1, 1), 128 * i);
+    ASSERT_EQ(arena.allocate(127, 1), (128 * i) + 1);
+  }
+  const auto last = arena.allocate(1024, 1);
+  for (std::uint64_t i = 0; i < 99; ++i) arena.free((128 * i) + 1, 100);
+  arena.free((128 * 99) + 16, 105);
+  EXPECT_EQ(arena.allocate(100, 16), std::nullopt) << "one would do, behind 99 that do not";
+  arena.free(*last, 1024);
+  EXPECT_EQ(arena.allocate(100, 16), last);
+}
+
 TEST(Arena, OfNoBytesHasRoomForNothing) {
   Arena arena(0);
   EXPECT_EQ(arena.allocate(1, 1), std::nullopt);

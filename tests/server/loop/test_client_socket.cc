@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -316,6 +317,38 @@ TEST(CloseAside, ClosesAListenerWithWhatWaits) {
     EXPECT_EQ(lingering.take_bytes(), lingering.sent_bytes);
   }
   EXPECT_TRUE(testing::closes_all_but(files_before));
+}
+
+// Closing it takes long: with the last descriptor the kernel frees all of its pages.
+wire::UniqueFd large_file(off_t bytes) {
+  wire::UniqueFd file(::memfd_create("large", MFD_CLOEXEC));
+  EXPECT_EQ(::fallocate(file.get(), 0, 0, bytes), 0);
+  return file;
+}
+
+TEST(CloseAside, PausesAfterWhatTookLong) {
+  constexpr auto kLong = std::chrono::milliseconds(20);  // twice what it takes for long
+  off_t bytes = off_t{64} << 20;
+  for (std::chrono::nanoseconds taken{0}; taken < kLong && bytes < off_t{1} << 30;) {
+    bytes *= 2;
+    wire::UniqueFd file = large_file(bytes);
+    const auto before = thread_time();
+    file.reset();
+    taken = thread_time() - before;
+  }
+  wire::UniqueFd file = large_file(bytes);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const wire::UniqueFd hears(ends[0]);
+  wire::UniqueFd next(ends[1]);
+  const int number = file.get();
+  const auto begin = std::chrono::steady_clock::now();
+  close_aside(std::move(file));
+  EXPECT_TRUE(testing::eventually([&] { return ::fcntl(number, F_GETFD) == -1; }));
+  close_aside(std::move(next));
+  pollfd end{hears.get(), 0, 0};
+  EXPECT_EQ(::poll(&end, 1, 20'000), 1);
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, 5 * kLong) << bytes;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // sockets, to a fake.
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -346,6 +348,36 @@ TEST_F(Services, NoThreadsServeCallbacks) {
   EXPECT_THAT(user.history(0), IsEmpty());
   EXPECT_EQ(user.answer, "OK");
   EXPECT_FALSE(thread_names().contains("nexting_thread"));
+}
+
+// Who looks again waits for the core, and for the other calls of his user.
+TEST_F(Services, WhoMakesAnEventDoesNotWaitForThoseWhoWaitedForIt) {
+  std::vector<std::string> seen;
+  std::thread waiter([&] { seen = stranger.history(0, true); });
+  while (host.history_waits().size() == 0) std::this_thread::yield();
+  std::promise<void> has_core;
+  std::promise<void> give_back;
+  std::thread busy([&] {
+    host.with_broker([&](server::Broker& /*broker*/) {
+      has_core.set_value();
+      give_back.get_future().wait();
+    });
+  });
+  has_core.get_future().wait();
+  const auto made = std::async(std::launch::async, [&] {
+    server::HistoryEvent event;
+    event.number = 1000;
+    event.domain = server::AccessDomain{.mode = 0644};
+    host.history_waits().happened({&event, 1});
+  });
+  EXPECT_EQ(made.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(host.history_waits().size(), 0U);
+  give_back.set_value();
+  busy.join();
+  while (host.history_waits().size() == 0) std::this_thread::yield();  // there was nothing to see
+  ASSERT_EQ(user.create(spec_of("shown", 0644), &session), "OK");
+  waiter.join();
+  EXPECT_THAT(seen, ElementsAre("shown"));
 }
 
 TEST_F(Services, AWaitForTheHistoryThatItsCallerGivesUpIsNoWaitAnyMore) {
