@@ -188,6 +188,8 @@ int serve(Config config, const CommandLine& command_line, Background& background
   raise_limits();
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
+  const bool shared = (config.socket_mode & 0066U) != 0 || is_shared(config.directory);
+  const bool hidden = !shared || hide_command_line();
   umask(0077);
   const wire::UniqueFd signals = block_signals();
   auto directory = Directory::lock(config.directory);
@@ -224,6 +226,12 @@ int serve(Config config, const CommandLine& command_line, Background& background
                 {{"hint",
                   "Give the daemon CAP_LINUX_IMMUTABLE (AmbientCapabilities=), on Linux 6.0 or "
                   "later, or serve users who trust each other."}});
+  }
+  if (!hidden) {
+    log.warning("who reads the daemon's command line can make it, and others, wait",
+                {{"hint",
+                  "Take a kernel with CONFIG_CHECKPOINT_RESTORE, or serve users who trust each "
+                  "other."}});
   }
   const auto tell = [&] {
     log.info("serving", {{"directory", config.directory},

@@ -61,11 +61,11 @@ constexpr FileRange unpack_chunk(std::uint64_t word) {
 }
 
 struct SubscriberChunk {
-  static constexpr std::uint32_t kEntries = 15;
+  static constexpr std::uint32_t kEntries = 7;
   Word next{0};
   Word entries[kEntries]{};
 };
-static_assert(sizeof(SubscriberChunk) == 128);
+static_assert(sizeof(SubscriberChunk) == 64);
 
 // ---- Slots. An array has its regular slots from its creation to its end. Behind them the daemon
 // adds others while readers hold all of these, and takes them away again: the last one first.
@@ -124,7 +124,6 @@ struct BoardRecord {
   HalfWord elsewhere{0};
   // Of `subscribers`, how many entries have been used, which only grows; those behind them are 0.
   Word used_entries{0};
-  Word reserved[3]{};
   SubscriberChunk subscribers;
   Word* poisoned() { return reinterpret_cast<Word*>(this + 1); }
   const Word* poisoned() const { return reinterpret_cast<const Word*>(this + 1); }
@@ -132,7 +131,7 @@ struct BoardRecord {
   Word* places(SlotLayout layout) { return poisoned() + layout.most; }
   const Word* places(SlotLayout layout) const { return poisoned() + layout.most; }
 };
-static_assert(sizeof(BoardRecord) == 64 + 128);
+static_assert(sizeof(BoardRecord) == 40 + 64);  // and three slots: two units
 
 constexpr std::uint32_t board_record_units(SlotLayout layout) {
   const std::size_t words = layout.most + (layout.most - layout.regular);

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t page_layouts_of(std::uint16_t protocol) {
   switch (protocol) {
     case 1:
-      return 56519758379512871U;
+      return 18038772003779516581U;
     default:
       return 0;
   }

@@ -94,7 +94,7 @@ bool Array::exclusive_writer() const { return state().kind().writer == wire::Wri
 
 const Attributes& Array::attributes() const {
   static const Attributes kNone;
-  const auto& attributes = handle_->home_array().facts().attributes;
+  const auto& attributes = handle_->home_array().facts().rare().attributes;
   return attributes == nullptr ? kNone : *attributes;
 }
 

@@ -151,7 +151,7 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray&
   if (!arrays.ok()) return arrays.status();
   const auto shared = arrays_->handle_of(home);
   if (shared == nullptr || !shared->membership().add_handle())
-    return home.membership().handle_closed();
+    return internal::Membership::handle_closed(home.name());
   auto home_handle = make_handle(shared);
   if (device == home.kind().device) return home_handle;
   if (device != "host") {  // before the daemon makes memory there

@@ -43,7 +43,7 @@ bool ForBindings::is_unspecified(const WriteLease& lease) noexcept {
 void ForBindings::begin_with_current(WriteLease& lease) {
   if (!is_unspecified(lease)) return;
   OpenArray& array = lease.live();
-  if (array.facts().home || array.board().elsewhere.load() != 0) {
+  if (array.facts().rare().home || array.board().elsewhere.load() != 0) {
     throw_error(wire::make_error(
         wire::ErrorCode::kInvalidArgument,
         fmt::format("the bytes of a write lease of '{}' are unspecified until all are written, and "

@@ -26,7 +26,7 @@ absl::Status ArrayHandle::use() {
     if (auto status = open_in_child(); !status.ok()) return status;
   }
   auto status = array().usable();
-  return status.ok() && closed_.load() ? array().membership().handle_closed() : status;
+  return status.ok() && closed_.load() ? Membership::handle_closed(array().name()) : status;
 }
 
 absl::StatusOr<std::uint64_t> ArrayHandle::current_version(InterruptCheck interrupt) {
@@ -56,16 +56,16 @@ absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, Interrupt
 }
 
 absl::StatusOr<int> ArrayHandle::event_fd() {
-  const EventDescriptor* const opened = event_.if_made();
+  const EventDescriptor* const opened = event();
   if (closed_.load() && opened != nullptr && opened->is_open()) return opened->fd();
   auto awaited =
       this->awaited(0, [this] { return array().session().check_interrupt(interrupt_check()); });
   if (!awaited.ok()) return awaited.status();
-  return event_.get().open(*std::move(awaited));
+  return rare_.get().event.get().open(*std::move(awaited));
 }
 
 void ArrayHandle::watch_again(std::uint64_t version) {
-  EventDescriptor& event = *event_.if_made();
+  EventDescriptor& event = *this->event();
   if (!event.is_open()) return;
   if (auto next = awaited(version, kNoInterrupts); next.ok()) event.taken(*std::move(next));
 }
@@ -74,7 +74,7 @@ void ArrayHandle::watch_again(std::uint64_t version) {
 absl::Status ArrayHandle::open_in_child() {
   Opening* newest = newest_.load();
   while (newest->by.array->forked()) {
-    if (closed_.load()) return newest->by.array->membership().handle_closed();
+    if (closed_.load()) return Membership::handle_closed(newest->by.array->name());
     auto opened = newest->by.owner->open_again(*newest->by.array, weak_from_this());
     if (!opened.ok()) return opened.status();
     auto opening = std::make_unique<Opening>(*std::move(opened));
@@ -102,7 +102,7 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> ArrayHandle::open_replica(const std
 }
 
 void ArrayHandle::look_anywhere(Awaited& awaited) {
-  if (home_ != nullptr) awaited.home = home_->share_array();
+  if (home() != nullptr) awaited.home = home()->share_array();
   awaited.places =
       [weak = weak_from_this()](InterruptCheck interrupt) -> absl::StatusOr<std::optional<Places>> {
     const auto handle = weak.lock();
@@ -112,7 +112,7 @@ void ArrayHandle::look_anywhere(Awaited& awaited) {
 }
 
 absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
-  ArrayHandle& home = home_ == nullptr ? *this : *home_;
+  ArrayHandle& home = this->home() == nullptr ? *this : *this->home();
   if (auto status = home.use(); !status.ok()) return status;
   const std::uint32_t bits = home.array().board().elsewhere.load();
   Opening& opening = *home.newest_.load();
@@ -122,7 +122,7 @@ absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
   if (!status.ok()) return status;
   auto here = share_array();
   std::erase(others, here);
-  if (home_ != nullptr) others.push_back(home.share_array());
+  if (&home != this) others.push_back(home.share_array());
   return Places(std::move(here), home.share_array(), std::move(others), bits);
 }
 
@@ -139,7 +139,7 @@ absl::Status ArrayHandle::close(InterruptCheck interrupt) {
   auto interrupted = close(departures, interrupt);
   auto opened_here = share_array();
   // In a forked child, which may have opened the home alone: they are the home's then.
-  if (opened_here->forked() && home_ != nullptr) opened_here = home_->share_array();
+  if (opened_here->forked() && home() != nullptr) opened_here = home()->share_array();
   interrupted.Update(opened_here->owner().leave(departures, interrupt));
   return interrupted;
 }
@@ -148,8 +148,8 @@ absl::Status ArrayHandle::close(std::vector<Departure>& departures, InterruptChe
   if (closed_.exchange(true)) return absl::OkStatus();
   wait_news.tell();
   auto interrupted = end(*newest_.load(), departures, interrupt);
-  if (EventDescriptor* const event = event_.if_made()) event->set_readable();
-  if (home_ != nullptr) interrupted.Update(home_->close(departures, interrupt));
+  if (EventDescriptor* const event = this->event()) event->set_readable();
+  if (home() != nullptr) interrupted.Update(home()->close(departures, interrupt));
   return interrupted;
 }
 

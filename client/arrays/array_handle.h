@@ -38,14 +38,18 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
 
   bool strict() const { return strict_; }
   // Of a handle on a replica: one on its home, which nobody else has. Null: the array is a home.
-  ArrayHandle* home() const { return home_.get(); }
-  void set_home(std::shared_ptr<ArrayHandle> home) { home_ = std::move(home); }
+  ArrayHandle* home() const {
+    const Rare* const rare = rare_.if_made();
+    return rare == nullptr ? nullptr : rare->home.get();
+  }
+  // Before anybody else has this.
+  void set_home(std::shared_ptr<ArrayHandle> home) { rare_.get().home = std::move(home); }
   // Whose name, identity and writer are those of the array, wherever it is.
-  OpenArray& home_array() const { return home_ == nullptr ? array() : home_->array(); }
+  OpenArray& home_array() const { return home() == nullptr ? array() : home()->array(); }
   // Versions of the array are, or may be, on other devices, too: see client/arrays/replicas.h. To
   // be asked of what use() has found usable.
   bool has_places() const {
-    return home_ != nullptr || array().board().elsewhere.load(std::memory_order_relaxed) != 0;
+    return home() != nullptr || array().board().elsewhere.load(std::memory_order_relaxed) != 0;
   }
   // Where the newest version may be. Opens replicas that have been written since the last time,
   // which calls the daemon.
@@ -62,7 +66,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::Status use();
   // A read that need not wait (OpenArray::read_at_once).
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) const {
-    if (closed_.load(std::memory_order_relaxed) || home_ != nullptr) return {};
+    if (closed_.load(std::memory_order_relaxed) || home() != nullptr) return {};
     return array().read_at_once(version, newer_than);
   }
 
@@ -82,7 +86,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // told since it was opened.
   absl::StatusOr<int> event_fd();
   void note_taken(std::uint64_t version) {
-    if (event_.if_made() != nullptr) watch_again(version);
+    if (event() != nullptr) watch_again(version);
   }
 
   bool closed() const { return closed_.load() || array().closed(); }
@@ -109,7 +113,15 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   static absl::Status end(Opening& opening, std::vector<Departure>& departures,
                           InterruptCheck interrupt);
 
-  std::shared_ptr<ArrayHandle> home_;
+  struct Rare {
+    std::shared_ptr<ArrayHandle> home;
+    Lazily<EventDescriptor> event;
+  };
+  EventDescriptor* event() const {
+    const Rare* const rare = rare_.if_made();
+    return rare == nullptr ? nullptr : rare->event.if_made();
+  }
+
   Opening first_;
   std::atomic<Opening*> newest_{&first_};
   // Of the newest one, once it may be used.
@@ -117,7 +129,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   std::atomic<std::uint64_t> interrupt_check_;
   std::atomic<bool> closed_{false};
   const bool strict_;
-  Lazily<EventDescriptor> event_;
+  Lazily<Rare> rare_;
 };
 
 }  // namespace memlease::internal

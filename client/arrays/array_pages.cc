@@ -32,7 +32,7 @@ void add_slots(const wire::ArrayKind& kind, const ArrayFacts& facts, Access acce
 
 }  // namespace
 
-ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck interrupt) {
+Brought bring_to_open(const OpenAnswer& answer, MappingCache& mappings, InterruptCheck interrupt) {
   std::vector<WantedFile> files = {{answer.board_record.file}};
   if (answer.subscribed) {
     files.push_back({answer.subscribed->row.file});
@@ -41,35 +41,46 @@ ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck i
   add_slots(answer.spec, answer, Access::kRead, files);
   FilesById there;
   if (answer.files != nullptr) there.swap(*answer.files);
-  return mappings_.bring(files, interrupt, std::move(there));
+  return mappings.bring(files, interrupt, std::move(there));
 }
 
-ArrayPages::Brought ArrayPages::bring_to_write(const KnownArray& known, RowRef own, RowRef from,
-                                               InterruptCheck interrupt) {
-  std::vector<WantedFile> files = {{own.file}};
-  if (from.file != wire::FileId{0}) files.push_back({from.file});
-  add_slots(*known.kind, known, Access::kWrite, files);
-  return mappings_.bring(files, interrupt);
-}
-
-absl::Status ArrayPages::map_board(const OpenAnswer& answer, InterruptCheck interrupt) {
+absl::StatusOr<MappedRecord> map_record(const OpenAnswer& answer, MappingCache& mappings,
+                                        InterruptCheck interrupt) {
   const wire::ArraySpec& spec = answer.spec;
   if (answer.slots.size() != spec.slots || spec.slots == 0 || spec.slots > wire::kMaxSlots ||
       spec.max_slots < spec.slots || spec.max_slots > wire::kMaxSlots) {
     return defect("the array has another number of slots than places");
   }
-  const wire::SlotLayout layout(spec.slots, spec.max_slots);
-  slots_ = layout.most;
-  auto board = mappings_.get(answer.board_record.file, FileKind::kBoard, interrupt);
-  if (!board.ok()) return board.status();
-  const std::uint64_t record_bytes = wire::board_record_units(layout) * wire::kBoardUnitBytes;
-  if (!(*board)->contains(answer.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
+  auto file = mappings.get(answer.board_record.file, FileKind::kBoard, interrupt);
+  if (!file.ok()) return file.status();
+  const std::uint64_t offset = answer.board_record.offset;
+  const std::uint64_t record_bytes =
+      wire::board_record_units({spec.slots, spec.max_slots}) * wire::kBoardUnitBytes;
+  if (!(*file)->contains(offset, record_bytes, wire::kBoardUnitBytes)) {
     return defect("the array's record lies outside of the board");
   }
-  board_ =
-      reinterpret_cast<const wire::BoardRecord*>((*board)->data() + answer.board_record.offset);
-  keep(answer.board_record.file, std::move(*board));
-  return absl::OkStatus();
+  const auto* board = reinterpret_cast<const wire::BoardRecord*>((*file)->data() + offset);
+  return MappedRecord{board, *std::move(file)};
+}
+
+ArrayPages::ArrayPages(const KnownArray& known, MappedRecord record, MappingCache& mappings)
+    : known_(known), board_(*record.board), mappings_(mappings) {
+  keep(known.board_record.file, std::move(record.file));
+}
+
+Brought ArrayPages::bring_to_read(RowRef own, InterruptCheck interrupt) {
+  std::vector<WantedFile> files = {{own.file}};
+  add_slots(*known_.kind, known_, Access::kRead, files);
+  return mappings_.bring(files, interrupt);
+}
+
+Brought ArrayPages::bring_to_write(RowRef own, RowRef from, InterruptCheck interrupt) {
+  std::vector<WantedFile> files = {{own.file}};
+  if (from.file != wire::FileId{0}) files.push_back({from.file});
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    add_slots(*known_.kind, known_, access, files);
+  }
+  return mappings_.bring(files, interrupt);
 }
 
 // What cannot be had now is asked for when it is used, and whoever uses it is told why.
@@ -79,43 +90,10 @@ absl::Status ArrayPages::map_rows(const OpenAnswer& answer, InterruptCheck inter
     return wire::code_of(status) == wire::ErrorCode::kInterrupted ? status : absl::OkStatus();
   };
   auto status = unless_interrupted(
-      own_row(answer.subscribed->row, wire::reader_row_units(slots_), interrupt).status());
+      own_row(answer.subscribed->row, wire::reader_row_units(known_.layout().most), interrupt)
+          .status());
   if (!status.ok()) return status;
   return unless_interrupted(map_writer_row(answer.writer, interrupt).status());
-}
-
-absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const ArrayFacts& facts, Access access,
-                                                             InterruptCheck interrupt) {
-  std::vector<SlotPlace> slots;
-  std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
-  for (const FileRange& at : facts.slots) {
-    auto& segment = segments[wire::to_int(at.file)];
-    if (segment == nullptr) {
-      auto mapping = mappings_.get(at.file, FileKind::kSegment, interrupt, access);
-      if (!mapping.ok()) return mapping.status();
-      segment = *mapping;
-      if (access == Access::kWrite) {
-        keep_written(std::move(*mapping));
-      } else {
-        keep(at.file, std::move(*mapping));
-      }
-    }
-    if (!segment->contains(at.offset, facts.slot_bytes, 1)) {
-      return defect("a slot lies outside of its segment");
-    }
-    slots.push_back({segment->ranges().get(), at.offset});
-  }
-  return slots;
-}
-
-void ArrayPages::unmap_slots() {
-  std::vector<std::shared_ptr<Mapping>> segments;  // end without the lock
-  const wire::MutexLock lock(mutex_);
-  const auto is_segment = [](const auto& one) { return one.second->kind() == FileKind::kSegment; };
-  for (auto& one : mapped_) {
-    if (is_segment(one)) segments.push_back(one.second);
-  }
-  mapped_.erase(std::remove_if(mapped_.begin(), mapped_.end(), is_segment), mapped_.end());
 }
 
 absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units,
@@ -147,11 +125,6 @@ void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
   }
 }
 
-void ArrayPages::keep_written(std::shared_ptr<Mapping> mapping) {
-  const wire::MutexLock lock(mutex_);
-  mapped_.emplace_back(wire::FileId{0}, std::move(mapping));
-}
-
 // ---- RowResolver.
 
 const wire::WriterRow* ArrayPages::known_writer(RowRef at) {
@@ -176,7 +149,7 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
   }
   auto mapping = mappings_.get(at.file, FileKind::kSessionPage, interrupt);
   if (!mapping.ok()) return mapping.status();
-  if (!fits(**mapping, at, wire::writer_row_units(slots_))) {
+  if (!fits(**mapping, at, wire::writer_row_units(known_.layout().most))) {
     return defect("a writer's row lies outside of its page");
   }
   const auto* row =
@@ -204,7 +177,7 @@ const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at, std::size_t place)
 absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
   Readers mapped;
   absl::Status status;
-  const wire::SubscriberChunk* chunk = &board_->subscribers;
+  const wire::SubscriberChunk* chunk = &board_.subscribers;
   while (chunk != nullptr && status.ok()) {
     for (const wire::Word& entry : chunk->entries) {
       const std::uint64_t key = entry.load();
@@ -214,7 +187,7 @@ absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
       if (wire::code_of(mapping.status()) == wire::ErrorCode::kNotFound) continue;
       status = mapping.status();
       if (!status.ok()) break;
-      if (!fits(**mapping, at, wire::reader_row_units(slots_))) continue;
+      if (!fits(**mapping, at, wire::reader_row_units(known_.layout().most))) continue;
       const auto* row = reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() +
                                                                  at.unit * wire::kRowUnitBytes);
       mapped.emplace(key, MappedReader{row, std::move(*mapping)});
@@ -238,7 +211,7 @@ absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
 // A new subscriber is the occasion to unmap the pages of those who are gone.
 void ArrayPages::forget_dead_readers() {
   Readers alive;
-  const wire::SubscriberChunk* chunk = &board_->subscribers;
+  const wire::SubscriberChunk* chunk = &board_.subscribers;
   while (chunk != nullptr) {
     for (const wire::Word& entry : chunk->entries) {
       if (const auto known = readers_->find(entry.load()); known != readers_->end()) {

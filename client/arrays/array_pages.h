@@ -1,6 +1,6 @@
-// The pages of one array as this process has them mapped: its record on the board, its slots if
-// they are in host memory, and the rows of its writers and readers. Thread-safe, but for what a
-// writer calls: one write at a time.
+// The pages of one array that is read or written, as this process has them mapped: its record on
+// the board, and the rows of its writers and readers. Thread-safe, but for what a writer calls: one
+// write at a time.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/arrays/slot_place.h"
 #include "client/session/control_port.h"
 #include "client/session/known_array.h"
 #include "client/session/mapping_cache.h"
@@ -26,35 +25,35 @@
 
 namespace memlease::internal {
 
+// The daemon's record of an array, which stays mapped while this lives.
+struct MappedRecord {
+  const wire::BoardRecord* board = nullptr;
+  std::shared_ptr<Mapping> file;
+};
+
+// What is fetched by one request, and stays mapped for the calls below while this lives.
+using Brought = absl::StatusOr<std::vector<std::shared_ptr<Mapping>>>;
+// What it takes to open the array; what came with the answer is not fetched.
+Brought bring_to_open(const OpenAnswer& answer, MappingCache& mappings, InterruptCheck interrupt);
+// Maps the record. Fetches what this process does not have yet, and so does each call that returns
+// a status or a row; a wait for the daemon ends with what `interrupt` says. kInternal: the answer
+// does not fit its files.
+absl::StatusOr<MappedRecord> map_record(const OpenAnswer& answer, MappingCache& mappings,
+                                        InterruptCheck interrupt);
+
 class ArrayPages final : public RowResolver {
  public:
-  // The cache must outlive this.
-  explicit ArrayPages(MappingCache& mappings) : mappings_(mappings) {}
+  // What is known and the cache must outlive this.
+  ArrayPages(const KnownArray& known, MappedRecord record, MappingCache& mappings);
 
-  // What is fetched by one request, and stays mapped for the calls below while this lives.
-  using Brought = absl::StatusOr<std::vector<std::shared_ptr<Mapping>>>;
-  // What it takes to open the array.
-  Brought bring(const OpenAnswer& answer, InterruptCheck interrupt);
+  // What it takes to read the array: a row of this process's own, and the slots.
+  Brought bring_to_read(wire::RowRef own, InterruptCheck interrupt);
   // What it takes to become its writer: with a row of this process's own, and one to copy from,
   // unless that one's file is 0.
-  Brought bring_to_write(const KnownArray& known, wire::RowRef own, wire::RowRef from,
-                         InterruptCheck interrupt);
+  Brought bring_to_write(wire::RowRef own, wire::RowRef from, InterruptCheck interrupt);
 
-  // Maps the board. Fetches what this process does not have yet, and so does each call that returns
-  // a status or a row; a wait for the daemon ends with what `interrupt` says. kInternal: the answer
-  // does not fit its files.
-  absl::Status map_board(const OpenAnswer& answer, InterruptCheck interrupt);
-  // Then, if the array has been subscribed to as it was opened: this process's row, and the
-  // writer's.
+  // If the array has been subscribed to as it was opened: this process's row, and the writer's.
   absl::Status map_rows(const OpenAnswer& answer, InterruptCheck interrupt);
-  // Maps the slots of a host array.
-  absl::StatusOr<std::vector<SlotPlace>> map_slots(const ArrayFacts& facts, Access access,
-                                                   InterruptCheck interrupt);
-  // Nobody has a slot of the array, or will have one.
-  void unmap_slots() ABSL_LOCKS_EXCLUDED(mutex_);
-  MappingCache& mappings() const { return mappings_; }
-  // Of map_board().
-  const wire::BoardRecord& board() const { return *board_; }
 
   // A row of this process's own, which it may write: the daemon has just given it.
   absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units,
@@ -93,23 +92,22 @@ class ArrayPages final : public RowResolver {
   };
   std::shared_ptr<Mapping>* find_mapping(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
-  void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Mapping>> map_listing(wire::FileId file, InterruptCheck interrupt);
   const wire::SubscriberChunk* chunk_at(wire::FileRange at) ABSL_LOCKS_EXCLUDED(mutex_);
   void forget_dead_readers();
 
+  const KnownArray& known_;
+  const wire::BoardRecord& board_;
   MappingCache& mappings_;
   KnownRows rows_{*this};
-  const wire::BoardRecord* board_ = nullptr;
   std::atomic<wire::SessionCounts*> counts_{nullptr};  // in one of mapped_
   // Used inside of a write alone; nullptr: there are none.
   using Readers = absl::flat_hash_map<std::uint64_t, MappedReader>;
   std::unique_ptr<Readers> readers_;
-  std::uint32_t slots_ = 0;  // that rows have room for
 
   wire::Mutex mutex_;
-  // Boards, segments, own pages; under no number segments for writing.
+  // Boards and own pages.
   absl::InlinedVector<std::pair<wire::FileId, std::shared_ptr<Mapping>>, 2> mapped_
       ABSL_GUARDED_BY(mutex_);
   // The one that was asked for last in front.

@@ -103,7 +103,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
     named_.erase(named);
     named_.insert(array);
   }
-  if (array->facts().home) replicas_.insert(array);
+  if (array->facts().rare().home) replicas_.insert(array);
   return make_handle(*array);
 }
 

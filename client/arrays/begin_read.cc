@@ -199,7 +199,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       attempt = {};  // given back; the array may have been opened again since it was closed
       array.leave_if_due();
       auto status = array.usable();
-      return status.ok() ? array.membership().handle_closed() : status;
+      return status.ok() ? Membership::handle_closed(array.name()) : status;
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) {
       array.leave_if_due();  // it has been withdrawn

@@ -14,29 +14,61 @@ using wire::RowRef;
 MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
     : owner_(std::move(owner)),
       session_(owner_->session()),
-      known_(answer, owner_->share_kind(answer.spec)),
-      pages_(session_.mappings()),
-      slot_pages_(known_, owner_->imports()) {}
+      known_(answer, owner_->share_kind(answer.spec)) {}
 
-absl::Status MappedArray::map_all(const OpenAnswer& answer, InterruptCheck interrupt) {
-  const auto brought = pages_.bring(answer, interrupt);
+absl::Status MappedArray::open_record(const OpenAnswer& answer, InterruptCheck interrupt) {
+  const auto brought = bring_to_open(answer, session_.mappings(), interrupt);
   if (!brought.ok()) return brought.status();
-  if (auto status = pages_.map_board(answer, interrupt); !status.ok()) return status;
-  if (auto status = pages_.map_rows(answer, interrupt); !status.ok()) return status;
-  if (wire::is_host(kind())) {
-    return slot_pages_.map_for_reading(pages_, interrupt);
+  auto record = map_record(answer, session_.mappings(), interrupt);
+  if (!record.ok()) return record.status();
+  record_ = *std::move(record);
+  if (answer.subscribed) {
+    if (auto status = pages().map_rows(answer, interrupt); !status.ok()) return status;
   }
-  const auto seen = owner_->imports().importers().importer(kind().device);
-  if (known_.home && wire::code_of(seen.status()) == ErrorCode::kUnsupported) {
-    reach_ = seen.status();
-    slot_pages_.set_out_of_reach();
-    return absl::OkStatus();
-  }
-  auto opened = GpuArray::open(known_, session_, owner_->imports(), interrupt);
-  if (!opened.ok()) return opened.status();
-  gpu_ = std::move(*opened);
-  slot_pages_.set_device(pages_, *gpu_);
+  if (!wire::is_host(kind())) return open_on_device(interrupt);
+  if (answer.subscribed) return map_slots(interrupt).status();
+  const auto mapped = map_slots_of(known_, session_.mappings(), Access::kRead, interrupt);
+  if (!mapped.ok()) return mapped.status();
+  segment_ = mapped->segments.front();
   return absl::OkStatus();
+}
+
+absl::Status MappedArray::open_on_device(InterruptCheck interrupt) {
+  const auto seen = owner_->imports().importers().importer(kind().device);
+  auto slots = make_slot_pages();
+  if (known_.rare().home && wire::code_of(seen.status()) == ErrorCode::kUnsupported) {
+    slots->set_out_of_reach(seen.status());
+  } else {
+    auto opened = GpuArray::open(known_, session_, owner_->imports(), interrupt);
+    if (!opened.ok()) return opened.status();
+    gpu_ = std::move(*opened);
+    slots->set_device(*gpu_);
+  }
+  slot_pages_.set(std::move(slots));
+  FaultTable::add(*this);
+  return absl::OkStatus();
+}
+
+ArrayPages& MappedArray::pages() {
+  return pages_.get(
+      [this] { return std::make_unique<ArrayPages>(known_, record_, session_.mappings()); });
+}
+
+std::unique_ptr<SlotPages> MappedArray::make_slot_pages() {
+  return std::make_unique<SlotPages>(known_, board(), session_.mappings(), owner_->imports());
+}
+
+// Of several threads that map them the first one's count.
+absl::StatusOr<SlotPages*> MappedArray::map_slots(InterruptCheck interrupt) {
+  if (SlotPages* const mapped = slot_pages_.if_made()) return mapped;
+  auto slots = make_slot_pages();
+  if (auto status = slots->map_for_reading(interrupt); !status.ok()) {
+    return wire::code_of(status) == ErrorCode::kNotFound && withdrawn() ? gone(false) : status;
+  }
+  const SlotPages* const mine = slots.get();
+  SlotPages& mapped = slot_pages_.get([&] { return std::move(slots); });
+  if (&mapped == mine) FaultTable::add(*this);
+  return &mapped;
 }
 
 int MappedArray::device_ordinal() const {
@@ -59,15 +91,15 @@ std::uint64_t MappedArray::find_version(FindRow find_row) {
 }
 
 std::uint64_t MappedArray::known_version() {
-  return find_version([this](RowRef at) { return pages_.writer_row(at); });
+  return find_version([this](RowRef at) { return writer_row(at); });
 }
 
 absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interrupt) {
   absl::Status failed;  // not where its process has gone, which the board is about to say
   const auto find_row = [&](RowRef at) -> const wire::WriterRow* {
-    if (const wire::WriterRow* known = pages_.writer_row(at)) return known;
+    if (const wire::WriterRow* known = writer_row(at)) return known;
     if (!failed.ok()) return nullptr;
-    const auto mapped = pages_.map_writer_row(at, interrupt);
+    const auto mapped = pages().map_writer_row(at, interrupt);
     if (!mapped.ok() && wire::code_of(mapped.status()) != ErrorCode::kNotFound) {
       failed = mapped.status();
     }
@@ -82,22 +114,25 @@ absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interr
 
 bool MappedArray::only_slot_is_empty() {
   if (slots() != 1) return false;
-  const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(board().writer.load()));
+  const wire::WriterRow* writer = writer_row(wire::writer_row_of(board().writer.load()));
   return writer != nullptr && wire::only_slot_is_empty(*writer, 1);
 }
 
 GpuUse MappedArray::end_use_of_slots() {
   GpuUse use = gpu_ == nullptr ? GpuUse() : gpu_->take_use();
-  OpenMemory open = slot_pages_.take_open();
+  segment_.reset();
+  SlotPages* const slots = slot_pages_.if_made();
+  if (slots == nullptr) return use;
+  OpenMemory open = slots->take_open();
   use.memory.insert(use.memory.end(), open.begin(), open.end());
-  slot_pages_.unmap(pages_);
+  slots->unmap();
   return use;
 }
 
 ProtectedPages MappedArray::protect(std::uint32_t slot, std::byte* data) {
   Session::ViewCounts& counts = session_.view_counts();
   bool refused = false;
-  const ProtectedPages pages = slot_pages_.protect(slot, data, refused);
+  const ProtectedPages pages = slot_pages().protect(slot, data, refused);
   if (pages) counts.protected_slots.fetch_add(1, std::memory_order_relaxed);
   if (refused) counts.refused_protections.fetch_add(1, std::memory_order_relaxed);
   return pages;
@@ -106,13 +141,13 @@ ProtectedPages MappedArray::protect(std::uint32_t slot, std::byte* data) {
 RegisteredBytes MappedArray::begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
                                         Importer& importer) {
   bool refused = false;
-  auto copy = slot_pages_.begin_copy(slot, to, copied_bytes, importer, refused);
+  auto copy = slot_pages().begin_copy(slot, to, copied_bytes, importer, refused);
   if (refused) session_.count_refused_registration();
   return copy;
 }
 
 bool MappedArray::writer_wants_slot() {
-  const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(board().writer.load()));
+  const wire::WriterRow* writer = writer_row(wire::writer_row_of(board().writer.load()));
   return writer != nullptr && writer->wanted.load() != 0;
 }
 
@@ -121,10 +156,15 @@ bool MappedArray::withdrawn() const {
          board().array_id.load() != wire::to_int(known_.id);
 }
 
+const wire::WriterRow* MappedArray::last_writer_row(RowRef at) const {
+  const ArrayPages* const pages = pages_.if_made();
+  return pages == nullptr ? nullptr : pages->rows().last_writer_row(at);
+}
+
 bool MappedArray::has_writer() const {
   const std::uint64_t word = board().writer.load();
   if ((word & wire::kWriterVacant) != 0 || withdrawn()) return false;
-  const wire::WriterRow* row = pages_.rows().last_writer_row(wire::writer_row_of(word));
+  const wire::WriterRow* row = last_writer_row(wire::writer_row_of(word));
   return row == nullptr || row->copies_at.load() != (word & ~wire::kWriterFlags);
 }
 
@@ -142,9 +182,10 @@ absl::Status MappedArray::gone(bool draining) const {
   return make_error(
       ErrorCode::kWithdrawn,
       fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
-      known_.home ? "Views stay valid until they die. Ask the array for it again: array.on(device)."
-                  : "Views stay valid until they die. Open the name again if it was created again; "
-                    "with lifetime 'persistent' an array outlives its creator.");
+      known_.rare().home
+          ? "Views stay valid until they die. Ask the array for it again: array.on(device)."
+          : "Views stay valid until they die. Open the name again if it was created again; "
+            "with lifetime 'persistent' an array outlives its creator.");
 }
 
 }  // namespace memlease::internal

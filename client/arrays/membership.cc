@@ -10,8 +10,8 @@ namespace memlease::internal {
 using wire::ErrorCode;
 using wire::make_error;
 
-absl::Status Membership::handle_closed() const {
-  return make_error(ErrorCode::kClosed, fmt::format("this handle of '{}' has been closed", name_),
+absl::Status Membership::handle_closed(const std::string& name) {
+  return make_error(ErrorCode::kClosed, fmt::format("this handle of '{}' has been closed", name),
                     "Open the array again; connect() first where the client was closed, too.");
 }
 
@@ -47,7 +47,7 @@ bool Membership::close_handle() {
   return true;
 }
 
-absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
+absl::Status Membership::begin_subscribing(const std::string& name, InterruptCheck interrupt) {
   using Clock = std::chrono::steady_clock;
   auto asks = Clock::now() + kInterruptInterval;  // whatever wakes it until then
   wire::MutexLock lock(lock_.mutex);
@@ -56,7 +56,7 @@ absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
       return make_error(ErrorCode::kBusy,
                         fmt::format("this thread is about to {} '{}', and reads it from its signal "
                                     "handler or interrupt check",
-                                    busy_ == Busy::kSubscribing ? "read" : "leave", name_),
+                                    busy_ == Busy::kSubscribing ? "read" : "leave", name),
                         "Note the signal there, and read after the call.");
     }
     if (lock_.idle.wait_until(lock_.mutex, asks) == std::cv_status::no_timeout) continue;

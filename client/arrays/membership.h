@@ -23,9 +23,9 @@ struct MembershipLock {
 
 class Membership {
  public:
-  // The first handle comes with the first answer. `name`: the array's, for messages; outlives this,
-  // as `lock` does.
-  Membership(const std::string& name, MembershipLock& lock) : name_(name), lock_(lock) {}
+  // The first handle comes with the first answer. `lock` outlives this. In what follows `name` is
+  // the array's, for messages.
+  explicit Membership(MembershipLock& lock) : lock_(lock) {}
 
   // Nobody has a handle that is open.
   bool closed() const { return closed_.load(); }
@@ -36,7 +36,7 @@ class Membership {
     return !closed_.load(std::memory_order_relaxed) && !left_.load(std::memory_order_relaxed);
   }
   // kClosed, for a handle.
-  absl::Status handle_closed() const;
+  static absl::Status handle_closed(const std::string& name);
 
   // One more answer has been merged into this array, for one more handle; it is open again if it
   // was closed but not left yet. False if it has been left. Waits for a thread that leaves it,
@@ -53,7 +53,7 @@ class Membership {
   // After OK this thread is alone until end(). Waits for one that is, and meanwhile asks
   // `interrupt`, without the lock: fails with what that says. kBusy: this thread itself subscribes
   // or leaves, and has been interrupted.
-  absl::Status begin_subscribing(InterruptCheck interrupt);
+  absl::Status begin_subscribing(const std::string& name, InterruptCheck interrupt);
   // How many answers are to be given back: this thread is alone until end(). Nothing where another
   // thread subscribes, which looks itself afterwards, or the array has been left. Waits for one
   // that leaves.
@@ -67,7 +67,6 @@ class Membership {
   std::uint32_t opens();
 
  private:
-  const std::string& name_;
   MembershipLock& lock_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};

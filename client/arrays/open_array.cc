@@ -22,18 +22,17 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
                                                            const OpenAnswer& answer,
                                                            InterruptCheck interrupt) {
   std::unique_ptr<OpenArray> array(new OpenArray(std::move(owner), answer));
-  if (auto status = array->map_all(answer, interrupt); !status.ok()) {
+  if (auto status = array->open_record(answer, interrupt); !status.ok()) {
     array->membership_.never_joined();
     return status;
   }
-  FaultTable::add(*array);
   return array;
 }
 
 OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
     : MappedArray(std::move(owner), answer),
-      membership_(name(), owner_->membership_lock()),
-      subscribed_(answer.subscribed) {}
+      membership_(owner_->membership_lock()),
+      own_row_(answer.subscribed ? answer.subscribed->row : wire::RowRef()) {}
 
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
@@ -44,7 +43,7 @@ OpenArray::~OpenArray() {
 absl::Status OpenArray::usable() const {
   if (auto status = session_.usable(); !status.ok()) return status;
   const bool was_left = left();  // first: what has been closed was that before it was left
-  if (closed()) return membership_.handle_closed();
+  if (closed()) return Membership::handle_closed(name());
   if (auto status = check_lost(); !status.ok()) return status;
   return was_left ? gone(false) : absl::OkStatus();
 }
@@ -104,7 +103,9 @@ bool OpenArray::holds_back_slots() {
 }
 
 bool OpenArray::find_place(const void* address, FaultTable::Place& place) const {
-  place.slot = slot_pages_.slot_at(address, place.for_writing);
+  const SlotPages* const slots = slot_pages_.if_made();
+  if (slots == nullptr) return false;
+  place.slot = slots->slot_at(address, place.for_writing);
   if (place.slot >= layout().most) return false;
   place.array = name().c_str();
   place.forked = forked();
@@ -117,7 +118,7 @@ std::uint64_t OpenArray::version_in(std::uint32_t slot) const {
   const RowRef at = wire::writer_row_of(board().writer.load());
   const SlotWriter* own = writing_.slot_writer();
   const wire::WriterRow* writer =
-      own != nullptr && own->row_ref() == at ? &own->row() : pages_.rows().last_writer_row(at);
+      own != nullptr && own->row_ref() == at ? &own->row() : last_writer_row(at);
   return writer == nullptr ? 0 : wire::version_of(writer->slot_words()[slot].load());
 }
 
@@ -186,14 +187,14 @@ bool OpenArray::has_its_name() const {
 
 absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
   if (SlotReader* ready = reader_.if_made()) return ready;
-  if (auto status = membership_.begin_subscribing(interrupt); !status.ok()) return status;
+  if (auto status = membership_.begin_subscribing(name(), interrupt); !status.ok()) return status;
   const absl::Cleanup done = [this] {
     membership_.end();
     leave_if_due();  // it was closed meanwhile, and its close() has left that to us
   };
   if (SlotReader* ready = reader_.if_made()) return ready;  // another thread has been here
   if (left()) return usable();
-  if (closed()) return membership_.handle_closed();
+  if (closed()) return Membership::handle_closed(name());
   if (auto status = subscribe(interrupt); !status.ok()) return status;
   crash_point("subscribe.done");
   return reader_.if_made();
@@ -202,41 +203,47 @@ absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
 // By the thread that is alone with this.
 absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   crash_point("subscribe.begin");
-  absl::StatusOr<Subscribed> subscribed = subscribed_
-                                              ? absl::StatusOr<Subscribed>(*subscribed_)
-                                              : session_.control().subscribe(known_.id, interrupt);
+  absl::StatusOr<Subscribed> subscribed(Subscribed{own_row_});
+  if (own_row_.file == wire::FileId{0}) {
+    subscribed = session_.control().subscribe(known_.id, interrupt);
+  }
   crash_point("subscribe.answered");
   if (!subscribed.ok()) return named(subscribed.status());
   const std::uint32_t units = order() == nullptr
                                   ? wire::reader_row_units(layout().most)
                                   : wire::reader_row_units_with_events(layout().most);
-  auto row = pages_.own_row(subscribed->row, units, interrupt);
+  const auto brought = pages().bring_to_read(subscribed->row, interrupt);
+  if (!brought.ok()) return brought.status();
+  auto row = pages().own_row(subscribed->row, units, interrupt);
   if (!row.ok()) return row.status();
+  if (auto slots = map_slots(interrupt); !slots.ok()) return slots.status();
   if (order() != nullptr) {
     auto status = order()->reader().open_events(subscribed->row, owner_->imports(), interrupt);
     if (!status.ok()) return status;
   }
   auto reader = std::make_unique<SlotReader>(
-      board(), known_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_.rows());
+      board(), known_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages().rows());
   if (gpu_ != nullptr) gpu_->set_reader(*reader);
   reader_.set(std::move(reader));
   return absl::OkStatus();
 }
 
-ArrayPages::Brought OpenArray::bring_to_write(RowRef at, RowRef from, InterruptCheck interrupt) {
+Brought OpenArray::bring_to_write(RowRef at, RowRef from, InterruptCheck interrupt) {
   if (writing_.slot_writer() != nullptr) return std::vector<std::shared_ptr<Mapping>>();
-  return pages_.bring_to_write(known_, at, from, interrupt);
+  return pages().bring_to_write(at, from, interrupt);
 }
 
 absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, InterruptCheck interrupt) {
   if (SlotWriter* known = writing_.slot_writer()) return known;
-  if (auto status = slot_pages_.map_for_writing(pages_, interrupt); !status.ok()) return status;
-  auto row = pages_.own_row(at, wire::writer_row_units(layout().most), interrupt);
+  const auto slots = map_slots(interrupt);
+  if (!slots.ok()) return slots.status();
+  if (auto status = (*slots)->map_for_writing(interrupt); !status.ok()) return status;
+  auto row = pages().own_row(at, wire::writer_row_units(layout().most), interrupt);
   if (!row.ok()) return row.status();
   // The ends of this process's own views look there whether a writer waits.
-  if (auto known = pages_.map_writer_row(at, interrupt); !known.ok()) return known.status();
+  if (auto known = pages().map_writer_row(at, interrupt); !known.ok()) return known.status();
   return &writing_.make_slot_writer(board(), known_.id, layout(), at,
-                                    *reinterpret_cast<wire::WriterRow*>(*row), pages_.rows());
+                                    *reinterpret_cast<wire::WriterRow*>(*row), pages().rows());
 }
 
 absl::Status OpenArray::close_handle(InterruptCheck interrupt) {

@@ -7,12 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/arrays/fault_table.h"
 #include "client/arrays/lazily.h"
 #include "client/arrays/mapped_array.h"
 #include "client/arrays/membership.h"
@@ -25,7 +23,7 @@
 
 namespace memlease::internal {
 
-class OpenArray final : public MappedArray, public FaultTable::Array {
+class OpenArray final : public MappedArray {
  public:
   // Maps, fetches and opens; a wait for the daemon ends with what `interrupt` says. After an error
   // it is the caller that leaves the array.
@@ -56,7 +54,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // The reader's half if there is one already, else nullptr.
   SlotReader* reader_if_subscribed() const { return reader_.if_made(); }
   // What the writer's half takes, with a row to copy (ArrayPages); nothing where it is there.
-  ArrayPages::Brought bring_to_write(wire::RowRef at, wire::RowRef from, InterruptCheck interrupt);
+  Brought bring_to_write(wire::RowRef at, wire::RowRef from, InterruptCheck interrupt);
   // The writer's half, for whoever has entered writing; row as the daemon gave it, likewise.
   absl::StatusOr<SlotWriter*> writer(wire::RowRef at, InterruptCheck interrupt);
 
@@ -162,7 +160,9 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
  private:
   bool lost() const { return gpu_ != nullptr && gpu_->lost(); }
   OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
-  bool mapped_at_once(std::uint32_t slot) const { return slot_pages_.mapped_at_once(slot); }
+  bool mapped_at_once(std::uint32_t slot) const {
+    return slot_pages_.if_made()->mapped_at_once(slot);
+  }
   absl::Status release_own_deferred();
   absl::Status subscribe(InterruptCheck interrupt);
   std::uint64_t version_in(std::uint32_t slot) const;
@@ -175,7 +175,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
 
   Membership membership_;
   Handles handles_;
-  const std::optional<Subscribed> subscribed_;  // as it was opened
+  const wire::RowRef own_row_;  // as it was opened; file 0: it has not been subscribed to
   Writing writing_;
   Lazily<OutlivingPins> outliving_pins_;
   ViewWarning view_warning_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <utility>
 
 #include "client/session/fork_guard.h"
@@ -49,24 +50,49 @@ void ProtectedPages::forget() {
   *this = {};
 }
 
-void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
+absl::StatusOr<MappedSlots> map_slots_of(const KnownArray& known, MappingCache& mappings,
+                                         Access access, InterruptCheck interrupt) {
+  MappedSlots mapped;
+  std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
+  for (const wire::FileRange& at : known.slots) {
+    auto& segment = segments[wire::to_int(at.file)];
+    if (segment == nullptr) {
+      auto mapping = mappings.get(at.file, wire::FileKind::kSegment, interrupt, access);
+      if (!mapping.ok()) return mapping.status();
+      segment = *std::move(mapping);
+      mapped.segments.push_back(segment);
+    }
+    if (!segment->contains(at.offset, known.slot_bytes, 1)) {
+      return wire::defect("a slot lies outside of its segment");
+    }
+    mapped.places.push_back({segment->ranges().get(), at.offset});
+  }
+  return mapped;
+}
+
+void SlotPages::set_device(GpuArray& gpu) {
   for (std::byte* data : gpu.slot_data()) {
     regular_.push_back({SlotPlace::of_device(data), SlotPlace::of_device(data), nullptr});
   }
-  pages_ = &pages;
   gpu_ = &gpu;
   mapped_for_writing_ = true;
 }
 
-absl::Status SlotPages::map_for_reading(ArrayPages& pages, InterruptCheck interrupt) {
-  const auto mapped = pages.map_slots(known_, Access::kRead, interrupt);
+absl::StatusOr<std::vector<SlotPlace>> SlotPages::map_all(Access access, InterruptCheck interrupt) {
+  auto mapped = map_slots_of(known_, mappings_, access, interrupt);
+  if (!mapped.ok()) return mapped.status();
+  for (auto& segment : mapped->segments) segments_.push_back(std::move(segment));
+  return std::move(mapped->places);
+}
+
+absl::Status SlotPages::map_for_reading(InterruptCheck interrupt) {
+  const auto mapped = map_all(Access::kRead, interrupt);
   if (!mapped.ok()) return mapped.status();
   regular_.resize(mapped->size());
   for (std::size_t slot = 0; slot < mapped->size(); ++slot) {
     regular_[slot].read = (*mapped)[slot];
     regular_[slot].mapped_at = (*mapped)[slot].data();
   }
-  pages_ = &pages;
   return absl::OkStatus();
 }
 
@@ -80,7 +106,7 @@ AddedSlots::Open SlotPages::open_added(Access access) const {
       return AddedSlots::Opened{SlotPlace::of_device(opened->data), std::move(opened->memory)};
     };
   }
-  return [&mappings = pages_->mappings(), access, slot_bytes = known_.slot_bytes](
+  return [&mappings = mappings_, access, slot_bytes = known_.slot_bytes](
              std::uint32_t /*slot*/, wire::FileRange at, InterruptCheck interrupt) -> Opened {
     auto mapping = mappings.get(at.file, wire::FileKind::kSegment, interrupt, access);
     if (!mapping.ok()) return mapping.status();
@@ -94,18 +120,21 @@ AddedSlots::Open SlotPages::open_added(Access access) const {
 SlotPages::Added& SlotPages::added() {
   return added_.get([this] {
     const auto slots = [this](Access access) {
-      return AddedSlots(open_added(access), pages_->board(), layout());
+      return AddedSlots(open_added(access), board_, layout());
     };
     return std::unique_ptr<Added>(new Added{slots(Access::kRead), slots(Access::kWrite)});
   });
 }
 
-void SlotPages::set_out_of_reach() { regular_.resize(known_.kind->slots); }
+void SlotPages::set_out_of_reach(absl::Status why) {
+  regular_.resize(known_.kind->slots);
+  reach_ = std::move(why);
+}
 
 // Into the elements that are there: a signal handler may be looking at them.
-absl::Status SlotPages::map_for_writing(ArrayPages& pages, InterruptCheck interrupt) {
+absl::Status SlotPages::map_for_writing(InterruptCheck interrupt) {
   if (mapped_for_writing_) return absl::OkStatus();
-  auto mapped = pages.map_slots(known_, Access::kWrite, interrupt);
+  auto mapped = map_all(Access::kWrite, interrupt);
   if (!mapped.ok()) return mapped.status();
   for (std::size_t slot = 0; slot < mapped->size(); ++slot) regular_[slot].write = (*mapped)[slot];
   mapped_for_writing_ = true;
@@ -130,9 +159,9 @@ void SlotPages::close(AddedSlots::Memory gone) {
   if (gpu_ != nullptr) gpu_->close_gone(std::move(gone));
 }
 
-void SlotPages::unmap(ArrayPages& pages) {
+void SlotPages::unmap() {
   if (gpu_ != nullptr) return;
-  pages.unmap_slots();
+  segments_.clear();
   Added* const added = added_.if_made();
   if (added == nullptr) return;
   for (AddedSlots* slots : {&added->read, &added->write}) close(slots->forget_all());

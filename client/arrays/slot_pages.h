@@ -12,17 +12,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/arrays/added_slots.h"
-#include "client/arrays/array_pages.h"
 #include "client/arrays/lazily.h"
 #include "client/arrays/registered_slots.h"
 #include "client/arrays/slot_place.h"
 #include "client/ordering/gpu_array.h"
 #include "client/ordering/gpu_use.h"
 #include "client/session/known_array.h"
+#include "client/session/mapping_cache.h"
 #include "wire/board.h"
 
 namespace memlease::internal {
@@ -41,19 +43,33 @@ struct ProtectedPages {
   void forget();
 };
 
+// Where a host array's slots are, and what these are mapped by as long as it is kept. Fetches what
+// this process does not have yet; a wait for the daemon ends with what `interrupt` says. kInternal:
+// a slot does not fit its file.
+struct MappedSlots {
+  std::vector<SlotPlace> places;
+  std::vector<std::shared_ptr<Mapping>> segments;
+};
+absl::StatusOr<MappedSlots> map_slots_of(const KnownArray& known, MappingCache& mappings,
+                                         Access access, InterruptCheck interrupt);
+
 class SlotPages {
  public:
-  SlotPages(const KnownArray& known, ImportCache& imports) : known_(known), imports_(imports) {}
+  // All of it outlives this.
+  SlotPages(const KnownArray& known, const wire::BoardRecord& board, MappingCache& mappings,
+            ImportCache& imports)
+      : known_(known), board_(board), mappings_(mappings), imports_(imports) {}
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
-  // One of the three before all else. The board is mapped already; `pages` and `gpu` outlive this.
-  void set_device(ArrayPages& pages, GpuArray& gpu);
-  absl::Status map_for_reading(ArrayPages& pages, InterruptCheck interrupt);
-  // There are no bytes here, and no lease.
-  void set_out_of_reach();
+  // One of the three before all else. `gpu` outlives this.
+  void set_device(GpuArray& gpu);
+  absl::Status map_for_reading(InterruptCheck interrupt);
+  // There are no bytes here, and no lease; and why.
+  void set_out_of_reach(absl::Status why);
+  const absl::Status& reach() const { return reach_; }
   // Under the array's write lock. A repeat does nothing.
-  absl::Status map_for_writing(ArrayPages& pages, InterruptCheck interrupt);
+  absl::Status map_for_writing(InterruptCheck interrupt);
 
   // A lease keeps what it got: the next one may be led to another range of addresses.
   std::byte* read_data(std::uint32_t slot) const { return read_place(slot).data(); }
@@ -81,7 +97,7 @@ class SlotPages {
                              Importer& importer, bool& refused);
 
   // Nobody has a slot, or will have one: unmaps the host's.
-  void unmap(ArrayPages& pages);
+  void unmap();
   // What a device's added slots keep open, and what is registered of the host's, likewise.
   OpenMemory take_open();
 
@@ -127,12 +143,16 @@ class SlotPages {
   void close(AddedSlots::Memory gone);
   absl::Status map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt);
 
+  absl::StatusOr<std::vector<SlotPlace>> map_all(Access access, InterruptCheck interrupt);
   const KnownArray& known_;
+  const wire::BoardRecord& board_;
+  MappingCache& mappings_;
   ImportCache& imports_;
-  ArrayPages* pages_ = nullptr;
-  GpuArray* gpu_ = nullptr;  // of a device's array
+  std::vector<std::shared_ptr<Mapping>> segments_;  // of the regular slots, of the host
+  GpuArray* gpu_ = nullptr;                         // of a device's array
   absl::InlinedVector<Regular, 1> regular_;
   bool mapped_for_writing_ = false;
+  absl::Status reach_;
   // Added slots are mapped, so that each read and write looks whether they have gone.
   std::atomic<bool> maps_added_{false};
   Lazily<Added> added_;

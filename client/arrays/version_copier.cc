@@ -126,7 +126,7 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
 
 // On the home's board.
 std::uint32_t bit_of(const OpenArray& replica) {
-  return std::uint32_t{1} << replica.facts().replica_number;
+  return std::uint32_t{1} << replica.facts().rare().replica_number;
 }
 
 }  // namespace

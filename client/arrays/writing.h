@@ -34,32 +34,39 @@ class Writing {
   // What follows is for whoever has entered.
 
   // nullptr: this process has not been given a row to write by yet.
-  SlotWriter* slot_writer() { return writer_.if_made(); }
-  const SlotWriter* slot_writer() const { return writer_.if_made(); }
+  SlotWriter* slot_writer() { return own_.if_made(); }
+  const SlotWriter* slot_writer() const { return own_.if_made(); }
   // Once; as SlotWriter's constructor.
   template <typename... Args>
   SlotWriter& make_slot_writer(Args&&... args) {
-    return writer_.set(std::make_unique<SlotWriter>(std::forward<Args>(args)...));
+    return own_.set(std::make_unique<Own>(std::forward<Args>(args)...));
   }
 
+  // The rest is there with that row.
+
   // For who waits behind others to write.
-  CountWatch& turn_watch() { return turn_watch_.get(); }
+  CountWatch& turn_watch() { return own_.if_made()->turn_watch.get(); }
 
   // In a write on a replica: its number is from this home, which has claimed it (claim_number()).
   // With the write's end the home's ends.
-  void set_numbered_by(OpenArray& home) { numbered_by_ = &home; }
-  OpenArray* take_numbered_by() { return std::exchange(numbered_by_, nullptr); }
+  void set_numbered_by(OpenArray& home) { own_.if_made()->numbered_by = &home; }
+  OpenArray* take_numbered_by() { return std::exchange(own_.if_made()->numbered_by, nullptr); }
 
   // When a writer that would skip a version asks the daemon for one more slot again.
-  std::chrono::steady_clock::time_point next_growth() const { return next_growth_; }
-  void set_next_growth(std::chrono::steady_clock::time_point at) { next_growth_ = at; }
+  std::chrono::steady_clock::time_point next_growth() const { return own_.if_made()->next_growth; }
+  void set_next_growth(std::chrono::steady_clock::time_point at) {
+    own_.if_made()->next_growth = at;
+  }
 
  private:
+  struct Own : SlotWriter {
+    using SlotWriter::SlotWriter;
+    Lazily<CountWatch> turn_watch;
+    OpenArray* numbered_by = nullptr;  // kept by its own write lock
+    std::chrono::steady_clock::time_point next_growth;
+  };
   WriteLock lock_;
-  Lazily<SlotWriter> writer_;
-  Lazily<CountWatch> turn_watch_;
-  OpenArray* numbered_by_ = nullptr;  // kept by its own write lock
-  std::chrono::steady_clock::time_point next_growth_;
+  Lazily<Own> own_;
 };
 
 }  // namespace memlease::internal

@@ -49,11 +49,11 @@ class GpuArray {
   Session& session() const { return session_; }
   const std::string& name() const { return known_.name; }
   // Do calls that take a stream wait on the host instead, as the operator wants it?
-  bool host_waits() const { return known_.host_wait_limit.count() != 0; }
+  bool host_waits() const { return known_.rare().host_wait_limit.count() != 0; }
   // How long such a wait lasts at most, also where streams cannot wait.
   std::chrono::milliseconds host_wait_limit() const {
     constexpr std::chrono::milliseconds kAsTheDaemonByDefault{30'000};
-    return host_waits() ? known_.host_wait_limit : kAsTheDaemonByDefault;
+    return host_waits() ? known_.rare().host_wait_limit : kAsTheDaemonByDefault;
   }
   // What a call has come to: if the device has failed, what this process has recorded here is over.
   // The caller has a lease.

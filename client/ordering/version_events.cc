@@ -8,10 +8,10 @@ absl::StatusOr<std::unique_ptr<VersionEvents>> VersionEvents::open(Importer& imp
                                                                    ImportCache& imports,
                                                                    const KnownArray& known,
                                                                    InterruptCheck interrupt) {
-  auto page = imports.event_page(known.events.file, wire::FileKind::kEvents, importer, interrupt);
+  auto page = imports.event_page(known.rare().events.file, wire::FileKind::kEvents, importer, interrupt);
   if (!page.ok()) return page.status();
   auto events =
-      SharedEvents::in(*std::move(page), known.events.offset, known.layout().most, importer);
+      SharedEvents::in(*std::move(page), known.rare().events.offset, known.layout().most, importer);
   if (!events.ok()) return events.status();
   return std::unique_ptr<VersionEvents>(new VersionEvents(importer, known, *std::move(events)));
 }

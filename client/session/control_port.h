@@ -33,23 +33,28 @@ struct Subscribed {
 // Of an array that is open.
 struct ArrayFacts {
   wire::ArrayId id{0};
+  std::uint32_t owner_uid = 0;
+  std::uint32_t owner_gid = 0;
+  wire::FileRange board_record;
+  absl::InlinedVector<wire::FileRange, 1> slots;
+  std::uint64_t slot_bytes = 0;
+  bool may_write = false;
+};
+
+// Of which most arrays have nothing.
+struct RareFacts {
   wire::SharedAttributes attributes;  // none of a replica: its array has them
   // Of a replica: its array, and its bit in the board's `elsewhere`.
   std::optional<wire::ArrayId> home;
   std::uint32_t replica_number = 0;
-  std::uint32_t owner_uid = 0;
-  std::uint32_t owner_gid = 0;
-  bool may_write = false;
-  wire::FileRange board_record;
-  absl::InlinedVector<wire::FileRange, 1> slots;
-  std::uint64_t slot_bytes = 0;
   wire::FileRange events;  // of its slots; file 0: on the host
   // What waits for other processes' work on the device: the stream; or, if this is not 0, the host,
   // so long at most.
   std::chrono::milliseconds host_wait_limit{0};
+  friend bool operator==(const RareFacts&, const RareFacts&) = default;
 };
 
-struct OpenAnswer : ArrayFacts {
+struct OpenAnswer : ArrayFacts, RareFacts {
   wire::ArraySpec spec;
   bool created = false;
   // The daemon may have done subscribe(), too; then also whose row counts.

@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> MappingCache::bring(
     if (known != nullptr) {
       mappings.push_back(std::move(known));
     } else if (missing.size() < kMaxFetchedFiles &&
-               std::ranges::find(missing, wanted.file, &WantedFile::file) == missing.end()) {
+               std::ranges::find(missing, key_of(wanted), key_of) == missing.end()) {
       missing.push_back(wanted);
     }
   }

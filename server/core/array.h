@@ -90,8 +90,6 @@ struct Array {
   wire::SlotLayout layout() const { return {kind->slots, kind->max_slots}; }
   wire::FileRange board_at;
   wire::BoardRecord* board = nullptr;
-  wire::FileRange takeover_at;
-  wire::WriterRow* takeover = nullptr;
   Charges charges;  // of the name, the attributes and the regular slots
 
   // State.
@@ -101,7 +99,12 @@ struct Array {
   // Of an array with an exclusive writer: the session that it is, or is kept for; 0 = whoever asks
   // next becomes it.
   wire::SessionId exclusive_to{0};
-  wire::SessionId writer{0};             // 0: the takeover row counts
+  wire::SessionId writer{0};  // 0: the takeover row counts
+  // What is there when nobody is the writer: first a row of zeros, which the domain's arrays share,
+  // and from a writer's end on the array's own, which is made for the first who asks to write.
+  RowPlace takeover_at;
+  RowPlace own_takeover;
+  wire::WriterRow* takeover = nullptr;
   std::unique_ptr<PendingMove> pending;  // nullptr: nobody has asked
   std::unique_ptr<WriterQueue> queue;    // nullptr: nobody waits behind that one
   bool withdrawn = false;

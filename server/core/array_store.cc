@@ -11,6 +11,7 @@ namespace memlease::server {
 namespace {
 
 constexpr std::string_view kHost = "host";
+constexpr std::uint32_t kUnwrittenUnits = wire::writer_row_units(wire::kMaxSlots);
 constexpr std::uint32_t kChunkUnits = sizeof(wire::SubscriberChunk) / wire::kBoardUnitBytes;
 
 }  // namespace
@@ -98,7 +99,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
     return **growth;
   }
   array->id = wire::ArrayId{++last_id_};
-  init_board(*array->board, array->id, spec.slots, row_ref(array->takeover_at));
+  init_board(*array->board, array->id, spec.slots, row_ref(*array->takeover_at));
   return array;
 }
 
@@ -156,14 +157,29 @@ void ArrayStore::remove_slot(Array& array) {
 
 absl::Status ArrayStore::place_records(Array& array) {
   DomainPages& pages = pages_of(array.domain);
-  auto takeover = pages.takeovers.allocate(wire::writer_row_units(array.layout().most));
-  if (!takeover.ok()) return takeover.status();
-  array.takeover_at = *takeover;
-  array.takeover = new (files_.data(*takeover)) wire::WriterRow;
+  if (pages.arrays == 0) {
+    auto unwritten = pages.takeovers.allocate(kUnwrittenUnits);
+    if (!unwritten.ok()) return unwritten.status();
+    pages.unwritten = *unwritten;
+    new (files_.data(*unwritten)) wire::WriterRow;
+  }
+  ++pages.arrays;
+  array.takeover_at = pages.unwritten;
+  array.takeover = reinterpret_cast<wire::WriterRow*>(files_.data(pages.unwritten));
   auto board = pages.boards.allocate(wire::board_record_units(array.layout()));
   if (!board.ok()) return board.status();
   array.board_at = *board;
   array.board = new (files_.data(*board)) wire::BoardRecord;
+  return absl::OkStatus();
+}
+
+absl::Status ArrayStore::make_takeover(Array& array) {
+  if (array.own_takeover) return absl::OkStatus();
+  PageAllocator& takeovers = pages_of(array.domain).takeovers;
+  auto row = takeovers.allocate(wire::writer_row_units(array.layout().most));
+  if (!row.ok()) return row.status();
+  array.own_takeover = *row;
+  new (files_.data(*row)) wire::WriterRow;
   return absl::OkStatus();
 }
 
@@ -188,8 +204,11 @@ void ArrayStore::destroy(Array& array) {
     segments.free(array.domain, at, array.slot_bytes);
   }
   const wire::SlotLayout layout = array.layout();
-  if (array.takeover != nullptr) {
-    pages.takeovers.free(array.takeover_at, wire::writer_row_units(layout.most));
+  if (array.own_takeover) {
+    pages.takeovers.free(*array.own_takeover, wire::writer_row_units(layout.most));
+  }
+  if (array.takeover != nullptr && --pages.arrays == 0) {
+    pages.takeovers.free(pages.unwritten, kUnwrittenUnits);
   }
   if (array.board != nullptr) {
     // A client that comes back late finds another id here.

@@ -38,6 +38,10 @@ class ArrayStore {
   // Nobody holds or writes it any more.
   void destroy(Array& array);
 
+  // The row that its writers' ends leave what they wrote in, unless it is there: before anybody may
+  // write. kQuotaExceeded, kOutOfMemory.
+  absl::Status make_takeover(Array& array);
+
   // One more slot, which the board says then; or the memory that must be added before this is
   // called again. Charges the array's owner. kQuotaExceeded, kOutOfMemory.
   absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Array& array);
@@ -55,6 +59,10 @@ class ArrayStore {
     DomainPages(FileTable& files, PageSource& source, const AccessDomain& domain);
     PageAllocator boards;
     PageAllocator takeovers;
+    // A row of zeros for all arrays of the domain while nobody has written them, with room for all
+    // slots; and how many arrays there are, while one is.
+    wire::FileRange unwritten;
+    std::uint64_t arrays = 0;
     PageAllocator events;
   };
   DomainPages& pages_of(const AccessDomain& domain);

@@ -173,6 +173,7 @@ void Auditor::add_pages() {
 
 void Auditor::add_arrays() {
   std::uint64_t added = 0;
+  absl::flat_hash_map<AccessDomain, std::uint64_t> arrays_of;
   for (const Array* array : broker_.catalog().all()) {
     const auto found = broker_.devices().all().find(array->kind->device);
     if (found == broker_.devices().all().end()) {
@@ -193,7 +194,10 @@ void Auditor::add_arrays() {
     }
     home.kind = wire::FileKind::kSessionPage;
     const std::uint32_t most = array->layout().most;
-    add_place(array->takeover_at, wire::writer_row_units(most) * wire::kRowUnitBytes, home);
+    if (array->own_takeover) {
+      add_place(*array->own_takeover, wire::writer_row_units(most) * wire::kRowUnitBytes, home);
+    }
+    ++arrays_of[array->domain];
     home.kind = wire::FileKind::kEvents;
     if (!array->rare().write_events.empty()) {
       add_place(array->rare().write_events.at(), wire::event_units(most) * wire::kRowUnitBytes,
@@ -201,6 +205,14 @@ void Auditor::add_arrays() {
     }
     added += array->rare().added.size();
     check_charges(*array, device);
+  }
+  for (const auto& [domain, pages] : broker_.store_.domains_) {
+    audit_.require(pages->arrays == arrays_of[domain], "a domain has {} arrays, and counts {}",
+                   arrays_of[domain], pages->arrays);
+    if (pages->arrays == 0) continue;
+    const std::uint64_t bytes = wire::writer_row_units(wire::kMaxSlots) * wire::kRowUnitBytes;
+    add_place(pages->unwritten, bytes,
+              {wire::FileKind::kSessionPage, domain, {}, nullptr, 0, nullptr, 0});
   }
   audit_.require(broker_.added_slots() == added, "{} slots are said to be added, and {} are",
                  broker_.added_slots(), added);
@@ -372,7 +384,7 @@ void Auditor::check_file(wire::FileId id, const FileTable::Living& living) {
   const std::uint64_t page_bytes = home.device == nullptr ? home.arena->size_bytes() : 0;
   audit_.require(
       is(living.descriptor, broker_.quota(), home.payer, Resource::kDescriptors,
-         takes_descriptor ? 1 : 0) &&
+         takes_descriptor ? FileTable::kDescriptorsOfFile : 0) &&
           is(living.pages, broker_.quota(), home.payer, Resource::kPageBytes, page_bytes),
       "file {} is not charged what it costs uid {}", wire::to_int(id), home.payer);
 }

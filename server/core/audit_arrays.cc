@@ -15,8 +15,8 @@ using MembersOf = absl::flat_hash_map<wire::ArrayId, Members>;
 
 void audit_slots(const Broker& broker, const Array& array, Audit& audit) {
   const FileTable& files = broker.rows().files();
-  const bool has_pages =
-      files.find(array.board_at.file) != nullptr && files.find(array.takeover_at.file) != nullptr;
+  const bool has_pages = files.find(array.board_at.file) != nullptr && array.takeover_at &&
+                         files.find((*array.takeover_at).file) != nullptr;
   const bool has_slots =
       audit.require(array.slots.size() == array.kind->slots + array.rare().added.size() &&
                         array.slots.size() <= array.layout().most,
@@ -24,7 +24,7 @@ void audit_slots(const Broker& broker, const Array& array, Audit& audit) {
                     array.slots.size(), array.rare().added.size(), array.kind->slots);
   const bool has_records = audit.require(
       has_pages && files.data(array.board_at) == reinterpret_cast<const std::byte*>(array.board) &&
-          files.data(array.takeover_at) == reinterpret_cast<const std::byte*>(array.takeover),
+          files.data(*array.takeover_at) == reinterpret_cast<const std::byte*>(array.takeover),
       "the records of '{}' are not where they are said to be", array.name);
   if (!has_slots || !has_records) return;
   audit.require(array.board->array_id.load() == wire::to_int(array.id) &&
@@ -97,7 +97,7 @@ void audit_writer(const Broker& broker, const Array& array, const Members& membe
                 word);
   audit.require(array.exclusive_to == wire::SessionId{0} || members.contains(array.exclusive_to),
                 "the exclusive writer of '{}' does not have it open", array.name);
-  wire::FileRange row = array.takeover_at;
+  wire::FileRange row = *array.takeover_at;
   if (array.writer != wire::SessionId{0}) {
     const Session* const writer = broker.sessions().find(array.writer);
     const bool has_row = writer != nullptr && members.contains(array.writer) &&

@@ -377,6 +377,7 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
     auto taken = rows_.take(session, *membership, *array, RowKind::kWriter, device_of(*array));
     if (!taken.ok()) return taken;
   }
+  if (auto status = store_.make_takeover(*array); !status.ok()) return status;
   const WriterAnswer answer = writer_ownership_.ask(*array, session.id, *membership->writer_row);
   if (answer.state == WriterAnswer::State::kGranted) {
     session.asks.erase(id);
@@ -424,16 +425,27 @@ uid_t Broker::payer_of(Session& session, std::optional<ArrayId> array) const {
   return session.peer.uid;
 }
 
+// The one that was another's is looked at first: who asks again and again, in vain, is not to have
+// all of many looked at each time.
+bool Broker::has_only_arrays_of(Session& session, uid_t uid) const {
+  const auto is_anothers = [&](const auto& membership) {
+    const auto& [array, of_it] = membership;
+    return memberships_.class_of(array, of_it).domain.uid != uid;
+  };
+  const auto& all = session.memberships;
+  const auto known = all.find(session.anothers);
+  if (known != all.end() && is_anothers(*known)) return false;
+  const auto found = std::ranges::find_if(all, is_anothers);
+  if (found == all.end()) return true;
+  session.anothers = found->first;
+  return false;
+}
+
 absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
   Session* session = sessions_.find(id);
-  const auto owns = [&](const auto& membership) {
-    const auto& [array, of_it] = membership;
-    return memberships_.class_of(array, of_it).domain.uid == viewer.uid;
-  };
   const bool may = session != nullptr && !session->ending &&
                    (viewer.uid == 0 || viewer.uid == session->peer.uid ||
-                    (!session->memberships.empty() &&
-                     std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
+                    (!session->memberships.empty() && has_only_arrays_of(*session, viewer.uid)));
   if (!may) return no_session_to_evict(id);
   if (std::exchange(session->evicted, true)) return absl::OkStatus();
   recorder_.evicted(*session, viewer, memberships_.bytes_in_use(*session));

@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace memlease::server {
-namespace {
-
-// Its own, and the gate's two.
-constexpr std::uint64_t kConnectionDescriptors = 3;
-
-}  // namespace
 
 absl::Status ConnectionCharges::connected(uid_t uid) {
   auto connection = quota_.charge(uid, Resource::kConnections, 1);
@@ -49,11 +43,11 @@ absl::Status ConnectionCharges::settle(uid_t payer, User& user) const {
   const std::size_t beyond = connections - std::min(connections, sessions);
   while (user.descriptors.size() > beyond) user.descriptors.pop_back();
   while (user.descriptors.size() < beyond) {
-    auto charge = quota_.charge(payer, Resource::kDescriptors, kConnectionDescriptors);
+    auto charge = quota_.charge(payer, Resource::kDescriptors, kDescriptors);
     if (!charge.ok()) {
       if (!user.descriptors.empty()) return charge.status();
       charge = quota_.account(payer).empty_charge(Resource::kDescriptors);
-      charge->add_anyway(kConnectionDescriptors);
+      charge->add_anyway(kDescriptors);
     }
     user.descriptors.push_back(*std::move(charge));
   }

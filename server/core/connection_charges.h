@@ -17,6 +17,8 @@ namespace memlease::server {
 class ConnectionCharges {
  public:
   explicit ConnectionCharges(Quota& quota) : quota_(quota) {}
+  // Of a connection: its own, and the gate's two.
+  static constexpr std::uint64_t kDescriptors = 3;
 
   // kQuotaExceeded, with nothing changed.
   absl::Status connected(uid_t uid);

@@ -34,7 +34,8 @@ absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
   if (!payer) return add_charged(std::move(file), owner, {});
   const bool has_descriptor = file.memory->handle() == nullptr;
   const std::uint64_t page_bytes = file.kind == FileKind::kSegment ? 0 : file.memory->size_bytes();
-  auto descriptor = quota_.charge(*payer, Resource::kDescriptors, has_descriptor ? 1 : 0);
+  auto descriptor =
+      quota_.charge(*payer, Resource::kDescriptors, has_descriptor ? kDescriptorsOfFile : 0);
   auto pages = quota_.charge(*payer, Resource::kPageBytes, page_bytes);
   for (const absl::Status& status : {descriptor.status(), pages.status()}) {
     if (status.ok()) continue;

@@ -64,8 +64,10 @@ class FileTable {
   // The same in two steps, where the memory has yet to be made; without a charge if it will have no
   // descriptor.
   absl::StatusOr<Charge> charge(uid_t payer) {
-    return quota_.charge(payer, Resource::kDescriptors, 1);
+    return quota_.charge(payer, Resource::kDescriptors, kDescriptorsOfFile);
   }
+  // Its own, and what holds its pages where they are; one more for who writes it.
+  static constexpr std::uint64_t kDescriptorsOfFile = 2;
   // Of what is kept free, for so many bytes of the payer's: who has little with them, and with the
   // host's segments, may have some of it.
   wire::ReserveKept reserve_kept(uid_t payer, std::uint64_t more_bytes) {

@@ -39,7 +39,8 @@ class NameBoard {
 
  private:
   friend class Auditor;  // server/core/audit.h
-  static constexpr std::size_t kPageBytes = 4096;
+  // Several pages, as one alone is not held safely (hold_pages, server/device/).
+  static constexpr std::size_t kPageBytes = 8 * 4096;
   static constexpr std::size_t kCounts = kPageBytes / sizeof(wire::HalfWord);
   static std::size_t place_of(std::string_view key);
   absl::Status make_page();

@@ -78,7 +78,9 @@ struct Session {
   bool connected = true;                   // the attach connection stands, so the token counts
   Farewell farewell = Farewell::kNone;
   bool evicted = false;  // what it holds takes nobody's share of slots
-  bool ending = false;   // SessionEnds works it off
+  // It had an array of another user's open than who asked last whether he may evict it.
+  wire::ArrayId anothers{0};
+  bool ending = false;  // SessionEnds works it off
   absl::btree_map<wire::ArrayId, Membership> memberships;
   absl::btree_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;

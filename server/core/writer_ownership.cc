@@ -27,7 +27,7 @@ std::string turn_of(const Array& array, SessionId session) {
 }  // namespace
 
 wire::FileRange WriterOwnership::current(const Array& array) const {
-  if (array.writer == SessionId{0}) return array.takeover_at;
+  if (array.writer == SessionId{0}) return *array.takeover_at;
   return *sessions_.find(array.writer)->memberships.at(array.id).writer_row;
 }
 
@@ -191,7 +191,9 @@ void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
     return !over || array.rare().write_events.complete(slot);
   };
   if (!leaves_out("takeover")) {
-    take_over(*array.board, *array.takeover, row_ref(array.takeover_at), rows_.writer(row),
+    array.takeover_at = array.own_takeover;
+    array.takeover = reinterpret_cast<wire::WriterRow*>(rows_.files().data(*array.own_takeover));
+    take_over(*array.board, *array.takeover, row_ref(*array.takeover_at), rows_.writer(row),
               array.layout(), stands);
   }
   if (over) array.rare().write_events.release(rows_.files());

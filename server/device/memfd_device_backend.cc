@@ -5,13 +5,16 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -30,6 +33,12 @@ using wire::UniqueFd;
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 // Going through them takes as long as there are many.
 constexpr std::chrono::seconds kLockTime{1};
+// That pipes hold, of each huge page's range: of pages that the daemon looks at with its lock held,
+// and of segments, of which there may be many.
+constexpr std::uint64_t kHeldOfPages = 8;
+constexpr std::uint64_t kHeldOfSegments = 2;
+constexpr std::uint64_t kMostPagesOfPipe = 256;                // pipe-max-size, by default
+constexpr std::size_t kMostHeld = 16 * kMostPagesOfPipe;       // of one file
 constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;  // some milliseconds
 
 absl::Status failed(const char* what, std::uint64_t size_bytes) {
@@ -81,6 +90,57 @@ bool set_immutable(int fd, bool immutable) {
   return ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
 }
 
+// Has the pipe keep the page that stands there: 1; 0: not now; -1: the kernel does not do that.
+int hold_page(int fd, std::uint64_t at, int pipe) {
+  auto offset = static_cast<off_t>(at);
+  ssize_t held = -1;
+  do {
+    held = splice(fd, &offset, pipe, nullptr, 1, SPLICE_F_NONBLOCK);
+  } while (held == -1 && errno == EINTR);
+  if (held == 1) return 1;
+  return held == -1 && (errno == EINVAL || errno == ENOSYS || errno == EPERM) ? -1 : 0;
+}
+
+// Who has a file mapped may have the kernel put a huge page in the place of its pages
+// (MADV_COLLAPSE, Linux 6.1): it takes these from everybody meanwhile, and who looks at them waits
+// for as long as that thread is kept from a processor. It does not begin where somebody else has a
+// reference to one of the pages: pipes that nobody reads have them, to the first ones of each
+// range. To several: how many references there are, and how many should be, are two looks, between
+// which an unmapping may come, but not each time.
+absl::StatusOr<std::vector<UniqueFd>> hold_pages(int fd, std::uint64_t size_bytes,
+                                                 std::uint64_t pages_of_range) {
+  const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t range = 0; range < size_bytes && places.size() < kMostHeld;
+       range += kHugePageBytes) {
+    const std::uint64_t end = std::min(size_bytes, range + (pages_of_range * page_bytes));
+    for (std::uint64_t at = range; at < end; at += page_bytes) places.push_back(at);
+  }
+  std::vector<UniqueFd> pipes;
+  bool has_room = true;  // else the kernel gives a user's pipes no more (pipe-user-pages-soft)
+  for (auto next = places.begin(); next != places.end() && has_room;) {
+    std::array<int, 2> ends{-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return failed("pipe2", size_bytes);
+    pipes.emplace_back(ends[0]);
+    const UniqueFd fill(ends[1]);
+    const auto wanted =
+        std::min<std::uint64_t>(kMostPagesOfPipe, static_cast<std::uint64_t>(places.end() - next));
+    has_room = fcntl(fill.get(), F_SETPIPE_SZ, static_cast<int>(wanted * page_bytes)) >= 0;
+    for (std::uint64_t held = 0; held < wanted && next != places.end(); ++held, ++next) {
+      // What has never been written is not read from the file.
+      if (pwrite(fd, "", 1, static_cast<off_t>(*next)) != 1) return failed("pwrite", size_bytes);
+      const int done = hold_page(fd, *next, fill.get());
+      if (done == -1) return pipes;
+      if (done == 0 && next == places.begin()) return failed("splice", size_bytes);
+      if (done == 0) {
+        has_room = has_room && held != 0;
+        break;
+      }
+    }
+  }
+  return pipes;
+}
+
 UniqueFd create_memfd(const char* name, unsigned flags) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags));
   if (!fd && errno == EINVAL) {  // before Linux 6.3
@@ -125,8 +185,11 @@ class MemfdDeviceBackend::HeldBytes {
 // be memory of the daemon's control group for as long as they keep it, and in nobody's account.
 class MemfdDeviceBackend::Memfd : public SharedMemory {
  public:
-  Memfd(UniqueFd reader, std::uint64_t size_bytes, HeldBytes held)
-      : reader_(std::move(reader)), size_bytes_(size_bytes), held_(std::move(held)) {}
+  Memfd(UniqueFd reader, std::vector<UniqueFd> held_pages, std::uint64_t size_bytes, HeldBytes held)
+      : reader_(std::move(reader)),
+        held_pages_(std::move(held_pages)),
+        size_bytes_(size_bytes),
+        held_(std::move(held)) {}
   ~Memfd() override {
     if (data_ != nullptr) munmap(data_, size_bytes_);
   }
@@ -171,7 +234,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   absl::Status map(int memfd, bool writable) {
     read_only_ = !writable;
     void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                      MAP_SHARED, memfd, 0);
+                      MAP_SHARED | MAP_POPULATE, memfd, 0);
     if (data == MAP_FAILED) return failed("mmap", size_bytes_);
     data_ = static_cast<std::byte*>(data);
     return absl::OkStatus();
@@ -179,6 +242,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
 
  private:
   const UniqueFd reader_;
+  const std::vector<UniqueFd> held_pages_;
   UniqueFd writer_;
   std::chrono::steady_clock::time_point readers_locks_dropped_;
   std::chrono::steady_clock::time_point writers_locks_dropped_;
@@ -254,12 +318,20 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
   }
   HeldBytes held(held_, (flags & MFD_HUGETLB) != 0 ? 0 : size_bytes);
   if (auto status = commit(fd.get(), size_bytes, flags, kept); !status.ok()) return status;
+  std::vector<UniqueFd> held_pages;
+  if ((flags & MFD_HUGETLB) == 0) {
+    auto pipes = hold_pages(fd.get(), size_bytes,
+                            mapping == Mapping::kNone ? kHeldOfSegments : kHeldOfPages);
+    if (!pipes.ok()) return pipes.status();
+    held_pages = *std::move(pipes);
+  }
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("sealing", size_bytes);
   }
   auto reader = reopen(fd.get(), O_RDONLY, size_bytes);
   if (!reader.ok()) return reader.status();
-  auto memory = std::make_unique<Memfd>(*std::move(reader), size_bytes, std::move(held));
+  auto memory = std::make_unique<Memfd>(*std::move(reader), std::move(held_pages), size_bytes,
+                                        std::move(held));
   if (mapping == Mapping::kNone) return memory;
   if (auto status = memory->map(fd.get(), mapping == Mapping::kWritable); !status.ok()) {
     return status;

@@ -214,6 +214,49 @@ TEST(MemfdDeviceBackend, WhoIsTheFirstToWriteAFileTakesNoPagesOutOfItAndTheDaemo
   ::munmap(kept, kSize);
 }
 
+// Has the kernel put a huge page there for somebody who reads the file? It does from Linux 6.1 on,
+// where it has one.
+bool collapses(int fd, std::uint64_t at) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE
+  void* const room = ::mmap(nullptr, 2 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(room, MAP_FAILED);
+  auto* const begin = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<std::uintptr_t>(room) + kHuge - 1) / kHuge * kHuge);
+  EXPECT_EQ(::mmap(begin, kHuge, PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(at)),
+            begin);
+  const volatile std::byte first = *begin;
+  static_cast<void>(first);
+  const bool done = ::madvise(begin, kHuge, kCollapse) == 0;
+  ::munmap(room, 2 * kHuge);
+  return done;
+}
+
+// Meanwhile everybody else who looks at its pages would wait, for as long as he likes.
+TEST(MemfdDeviceBackend, WhoReadsAFileHasNoHugePagePutInThePlaceOfItsPages) {
+  constexpr std::uint64_t kPages = std::uint64_t{64} << 10;
+  constexpr std::uint64_t kSegment = (std::uint64_t{5} << 20) + 4096;
+  const wire::UniqueFd other(::memfd_create("other", MFD_CLOEXEC));
+  ASSERT_EQ(::fallocate(other.get(), 0, 0, kPages), 0);
+  RecordProperty("the_kernel_would", collapses(other.get(), 0) ? "yes" : "no");
+  const auto files_before = open_files();
+  {
+    MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+    for (const bool daemon_writes : {false, true}) {
+      auto pages = memory.create_pages(kPages, daemon_writes, wire::ReserveKept::kAll);
+      ASSERT_TRUE(pages.ok());
+      EXPECT_FALSE(collapses((*pages)->export_fd(false)->get(), 0));
+    }
+    auto segment = memory.create_segment(kSegment, wire::ReserveKept::kAll);
+    ASSERT_TRUE(segment.ok());
+    const auto reader = (*segment)->export_fd(false);
+    for (std::uint64_t at = 0; at < kSegment; at += std::uint64_t{2} << 20) {
+      EXPECT_FALSE(collapses(reader->get(), at)) << at;
+    }
+  }
+  EXPECT_EQ(open_files(), files_before);
+}
+
 // Who has a file can hold its lock in the kernel.
 TEST(MemfdDeviceBackend, NoLockOfAFileIsTakenThatSomebodyHas) {
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);

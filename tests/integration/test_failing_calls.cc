@@ -64,6 +64,7 @@ const CallFailure kCallFailures[] = {
     {"PidfdOpen", KernelCall::kPidfdOpen, EMFILE},
     {"Pipe", KernelCall::kPipe, EMFILE},
     {"Poll", KernelCall::kPoll, EINTR},
+    {"Pwrite", KernelCall::kPwrite, ENOMEM},
     {"Read", KernelCall::kRead, EINTR},
     {"ReadShort", KernelCall::kRead, kShortResult},
     {"Recv", KernelCall::kRecv, EINTR},

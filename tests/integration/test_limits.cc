@@ -112,20 +112,20 @@ TEST(Limits, HoldForCreatesAtOnce) {
 }
 
 TEST(Limits, OfDescriptorsCountProcessesAndTheirFiles) {
-  PrivateDaemon daemon({"--quota-descriptors=18", "--warm-bytes=0", "--log-level=error"});
+  PrivateDaemon daemon({"--quota-descriptors=21", "--warm-bytes=0", "--log-level=error"});
   Peer first(daemon.directory());
   Peer second(daemon.directory());
   ASSERT_TRUE(first.ask("connect").ok());
   ASSERT_TRUE(second.ask("connect").ok());
   ASSERT_TRUE(first.ask("create a 3 600 64 session").ok())
-      << "a segment and who writes it, a board, takeover rows";
+      << "a segment and who writes it, a board, takeover rows, and what holds their pages";
   const Answer refused = first.ask("put a 1000");
   EXPECT_EQ(refused.code, "QuotaExceeded") << refused.describe();
-  EXPECT_THAT(refused.text, HasSubstr("18 of its 18 descriptors"));
+  EXPECT_THAT(refused.text, HasSubstr("21 of its 21 descriptors"));
   const auto status = daemon.admin().status();
   ASSERT_TRUE(status.ok());
-  EXPECT_EQ(status->quotas(0).descriptors(), 18U);
-  EXPECT_EQ(status->quotas(0).descriptors_limit(), 18U);
+  EXPECT_EQ(status->quotas(0).descriptors(), 21U);
+  EXPECT_EQ(status->quotas(0).descriptors_limit(), 21U);
   second.kill();
   EXPECT_TRUE(eventually([&] { return first.ask("put a 1000").ok(); }));
 }

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -215,6 +216,19 @@ TEST_F(Access, ADaemonThatCannotKeepPagesInItsFilesSaysSoWhereOthersMayConnect) 
   };
   EXPECT_TRUE(warns("0666"));
   EXPECT_FALSE(warns("0600"));
+}
+
+std::string command_line_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", pid));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Who reads it can keep the lock of the daemon's memory, which the daemon then waits for.
+TEST_F(Access, NobodyReadsTheCommandLineOfADaemonThatOthersMayConnectTo) {
+  EXPECT_EQ(command_line_of(daemon_.pid()), "");
+  const PrivateDaemon own({"--socket-mode=0600", "--log-level=warning"});
+  EXPECT_NE(command_line_of(own.pid()), "");
+  EXPECT_TRUE(connected(kStranger).ask("create a 3 600 1048576 session").ok()) << "it has its heap";
 }
 
 TEST_F(Access, OfASocketIsTheSocketsMode) {

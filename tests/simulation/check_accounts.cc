@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/core/connection_charges.h"
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/violation.h"
 
@@ -15,10 +16,8 @@ using server::Array;
 using server::Session;
 using server::Usage;
 
-// What a session takes, and a control connection beyond those that sessions have room for:
-// docs/decisions/0039-descriptors-are-charged.md.
+// What a session takes: docs/decisions/0039-descriptors-are-charged.md.
 constexpr std::uint64_t kOfSession = 7;
-constexpr std::uint64_t kOfConnection = 3;
 
 constexpr uid_t kUsers[] = {0, 1000, 1001, 1002};
 
@@ -29,10 +28,10 @@ struct Sums {
   std::uint64_t files = 0;
 };
 
-// One, and another where somebody has got it to write.
+// Its own and what holds its pages, and another where somebody has got it to write.
 std::uint64_t descriptors_of_pages(const World& world, wire::FileId id) {
   const auto* const file = world.memory.page_at(world.broker.files().data({id, 0}));
-  return file->exported_writable ? 2 : 1;
+  return file->exported_writable ? 3 : 2;
 }
 
 void add_arrays(const World& world, Sums& sums) {
@@ -45,7 +44,8 @@ void add_arrays(const World& world, Sums& sums) {
     sums.bytes[{device, uid}] += segments.place_bytes(array->slot_bytes) * array->slots.size();
     if (!array->rare().home) sums.bytes[{"host", uid}] += array->rare().attribute_bytes;
     pages.emplace(uid, wire::to_int(array->board_at.file));
-    pages.emplace(uid, wire::to_int(array->takeover_at.file));
+    pages.emplace(uid, wire::to_int((*array->takeover_at).file));
+    if (array->own_takeover) pages.emplace(uid, wire::to_int((*array->own_takeover).file));
     if (!array->rare().write_events.empty()) {
       pages.emplace(uid, wire::to_int(array->rare().write_events.at().file));
     }
@@ -77,7 +77,7 @@ void add_sessions(const World& world, Sums& sums) {
 void add_segments(const World& world, Sums& sums) {
   for (const auto& file : world.memory.files()) {
     if (!file->segment) continue;
-    sums.users[file->domain->uid].descriptors += file->exported_writable ? 2 : 1;
+    sums.users[file->domain->uid].descriptors += file->exported_writable ? 3 : 2;
     ++sums.files;
   }
 }
@@ -89,7 +89,7 @@ void add_waiting(const World& world, Sums& sums) {
     sums.users[charged.uid].arrays += charged.arrays;
     sums.bytes[{growth.device, charged.uid}] += charged.bytes;
     sums.bytes[{"host", charged.uid}] += charged.host_bytes;
-    if (growth.device == "host") ++sums.users[charged.uid].descriptors;
+    if (growth.device == "host") sums.users[charged.uid].descriptors += 2;
     sums.growing[growth.device] += growth.size_bytes;
   }
 }
@@ -103,7 +103,8 @@ void check_user(const World& world, uid_t uid, const Usage& expected) {
   const auto found = world.books.connections.find(uid);
   const std::uint64_t connections = found == world.books.connections.end() ? 0 : found->second;
   const std::uint64_t beyond = connections - std::min(connections, expected.sessions);
-  const std::uint64_t most = expected.descriptors + kOfConnection * beyond;
+  const std::uint64_t most =
+      expected.descriptors + server::ConnectionCharges::kDescriptors * beyond;
   // Where a limit has been lowered, or others have left less of the supply, a connection is charged
   // once there is room for it.
   const bool may_lack = world.books.limits_changed || world.setup.limits.supply.descriptors != 0;

@@ -55,7 +55,7 @@ void check_ownership(World& world, const Array& array) {
           "the board says whether the array has been withdrawn");
   require(!world.broker.draining() || flag(wire::kWriterDraining),
           "the board says whether the daemon ends");
-  wire::FileRange row = array.takeover_at;
+  wire::FileRange row = *array.takeover_at;
   const auto is_member = [&](wire::SessionId id) {
     return std::ranges::count(array.members, id) != 0;
   };
@@ -167,8 +167,11 @@ void check_places(const World& world) {
       places.add(slot, device.segments.place_bytes(array->slot_bytes), array->domain);
     }
     const std::uint32_t most = array->layout().most;
-    places.add(array->takeover_at, wire::writer_row_units(most) * wire::kRowUnitBytes,
-               array->domain);
+    // But for those that share a row of zeros.
+    if (array->own_takeover) {
+      places.add(*array->own_takeover, wire::writer_row_units(most) * wire::kRowUnitBytes,
+                 array->domain);
+    }
     places.add(array->board_at, wire::board_record_units(array->layout()) * wire::kBoardUnitBytes,
                array->domain);
     for (const wire::FileRange& chunk : array->rare().chunks) {

@@ -176,6 +176,11 @@ int poll(pollfd* entries, nfds_t count, int timeout) {
   return NEXT(poll)(entries, count, timeout);
 }
 
+ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
+  if (fails(KernelCall::kPwrite)) return -1;
+  return NEXT(pwrite)(fd, bytes, size, offset);
+}
+
 ssize_t read(int fd, void* bytes, size_t size) {
   const auto call = [&](size_t most) { return NEXT(read)(fd, bytes, std::min(most, size)); };
   return fails(KernelCall::kRead) ? shortened(call) : call(size);

@@ -25,6 +25,7 @@ enum class KernelCall : std::uint32_t {
   kPidfdOpen,  // in a kernel that has no SO_PEERPIDFD
   kPipe,
   kPoll,
+  kPwrite,
   kRead,
   kRecv,
   kRecvmsg,

@@ -23,7 +23,7 @@ struct Swapped {
 
 // As SubscriberChunk, with one entry less.
 struct Shorter {
-  static constexpr std::uint32_t kEntries = 14;
+  static constexpr std::uint32_t kEntries = 6;
   Word next{0};
   Word entries[kEntries]{};
   Word reserved{0};
@@ -64,8 +64,8 @@ TEST(PageLayout, HasInOneOrderWhatStandsBehindARecordOrRow) {
     return static_cast<const std::byte*>(word) - reinterpret_cast<const std::byte*>(page.data());
   };
   auto* const board = reinterpret_cast<BoardRecord*>(page.data());
-  EXPECT_EQ(at(board->poisoned()), 192);
-  EXPECT_EQ(at(board->places(kGrows)), 192 + 64 * 8);
+  EXPECT_EQ(at(board->poisoned()), 104);
+  EXPECT_EQ(at(board->places(kGrows)), 104 + 64 * 8);
   auto* const reader = reinterpret_cast<ReaderRow*>(page.data());
   EXPECT_EQ(at(reader->holds()), 8);
   EXPECT_EQ(at(reader->read_fences(3)), 8 + 4 * 4);

@@ -15,7 +15,6 @@ class ArrayPagesTest : public ::testing::Test, protected testing::ArrayWorld {
     for (const wire::RowRef at : {kOtherReader, kThirdReader}) {
       files->kinds[wire::to_int(at.file)] = wire::FileKind::kSessionPage;
     }
-    EXPECT_TRUE(pages.map_board(answer, kNoInterrupts).ok());
   }
 
   wire::Word& entry(std::uint32_t i) { return board().subscribers.entries[i]; }
@@ -41,7 +40,9 @@ class ArrayPagesTest : public ::testing::Test, protected testing::ArrayWorld {
     return files->fetches == fetches;
   }
 
-  ArrayPages pages{owner->session().mappings()};
+  const KnownArray known{answer, owner->share_kind(answer.spec)};
+  ArrayPages pages{known, *map_record(answer, owner->session().mappings(), kNoInterrupts),
+                   owner->session().mappings()};
 };
 
 TEST_F(ArrayPagesTest, AReadersRowIsMappedOnce) {

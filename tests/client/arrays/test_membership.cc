@@ -13,9 +13,8 @@ using namespace std::chrono_literals;
 
 class MembershipTest : public ::testing::Test {
  protected:
-  const std::string name = "a";
   MembershipLock lock;
-  Membership membership{name, lock};
+  Membership membership{lock};
 };
 
 TEST_F(MembershipTest, IsClosedWithItsLastHandle) {
@@ -51,7 +50,7 @@ TEST_F(MembershipTest, WhoOpensWaitsForWhoLeaves) {
 }
 
 TEST_F(MembershipTest, WhoLeavesLetsWhoSubscribesSeeToIt) {
-  ASSERT_TRUE(membership.begin_subscribing(kNoInterrupts).ok());
+  ASSERT_TRUE(membership.begin_subscribing("a", kNoInterrupts).ok());
   EXPECT_FALSE(membership.begin_leaving());
   membership.end();
   EXPECT_TRUE(membership.begin_leaving());
@@ -60,15 +59,15 @@ TEST_F(MembershipTest, WhoLeavesLetsWhoSubscribesSeeToIt) {
 TEST_F(MembershipTest, AThreadThatWaitsToSubscribeCanBeInterrupted) {
   ASSERT_TRUE(std::async(std::launch::async, [this] { return membership.begin_leaving(); }).get());
   const auto status =
-      membership.begin_subscribing([] { return absl::CancelledError("interrupted"); });
+      membership.begin_subscribing("a", [] { return absl::CancelledError("interrupted"); });
   EXPECT_TRUE(absl::IsCancelled(status));
   membership.end();
-  EXPECT_TRUE(membership.begin_subscribing(kNoInterrupts).ok());
+  EXPECT_TRUE(membership.begin_subscribing("a", kNoInterrupts).ok());
 }
 
 TEST_F(MembershipTest, AThreadThatSubscribesDoesNotWaitForItself) {
-  ASSERT_TRUE(membership.begin_subscribing(kNoInterrupts).ok());
-  const auto nested = membership.begin_subscribing(kNoInterrupts);
+  ASSERT_TRUE(membership.begin_subscribing("a", kNoInterrupts).ok());
+  const auto nested = membership.begin_subscribing("a", kNoInterrupts);
   EXPECT_EQ(wire::code_of(nested), wire::ErrorCode::kBusy);
   membership.end();
 }
@@ -77,7 +76,7 @@ TEST_F(MembershipTest, AThreadThatSubscribesDoesNotWaitForItself) {
 TEST_F(MembershipTest, AThreadThatLeavesDoesNotWaitForItself) {
   ASSERT_TRUE(membership.begin_leaving());
   EXPECT_FALSE(membership.reopen());
-  const auto nested = membership.begin_subscribing(kNoInterrupts);
+  const auto nested = membership.begin_subscribing("a", kNoInterrupts);
   EXPECT_EQ(wire::code_of(nested), wire::ErrorCode::kBusy);
   EXPECT_NE(wire::message_of(nested).find("about to leave 'a'"), std::string::npos);
   membership.end();

@@ -69,6 +69,7 @@ TEST_F(OpenArrayTest, IsOpenedThoughItsRowsAreNotToBeHadJustNow) {
 // says, and also after another thread has left the array.
 TEST_F(OpenArrayTest, LooksForLikelyBytesWhereNoneAreMapped) {
   auto array = open();
+  ASSERT_TRUE(array->reader(kNoInterrupts).ok());
   EXPECT_EQ(array->likely_data(0), array->read_data(0));
   EXPECT_EQ(array->likely_data(wire::kMaxSlots - 1), nullptr);
   const std::byte* const mapped_at = array->likely_data(0);
@@ -302,6 +303,7 @@ TEST_F(OpenArrayTest, ItsVersionIsThatOfTheBoardsWriter) {
 TEST_F(OpenArrayTest, AnAddressOfItsBytesIsFoundWhileItIsOpen) {
   publish_elsewhere();
   auto array = open();
+  ASSERT_TRUE(array->reader(kNoInterrupts).ok());
   EXPECT_TRUE(array->map_writer_row(kWriter, kNoInterrupts).ok());
   const std::byte* const second = array->read_data(1);
   const FaultTable::Place place = FaultTable::find(second + 63);

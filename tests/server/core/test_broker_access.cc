@@ -177,7 +177,7 @@ TEST(BrokerAccess, FilesAreWritableForThoseAloneWhoWriteThem) {
   } expected[] = {
       {array.slots[0].file, FileKind::kSegment, true, false, true},
       {array.board_at.file, FileKind::kBoard, false, false, false},
-      {array.takeover_at.file, FileKind::kSessionPage, false, false, false},
+      {(*array.takeover_at).file, FileKind::kSessionPage, false, false, false},
       {row->row.file, FileKind::kSessionPage, false, true, false},
   };
   for (const auto& e : expected) {
@@ -266,7 +266,27 @@ TEST(BrokerQuota, CountsWholePlaces) {
   EXPECT_EQ(code_of(world.try_create(session, spec_of("b")).status()), ErrorCode::kQuotaExceeded);
 }
 
-// A session's seven, a segment, a board, and takeover rows; rows of a reader are the reader's.
+// Who asks in vain again and again has them not all looked at each time.
+TEST(BrokerEviction, IsForWhoOwnsAllThatASessionHasOpen) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& other = world.connect(1001);
+  Session& reader = world.connect(1002);
+  for (const char* name : {"a", "b"}) world.create(owner, spec_of(name, 0604));
+  const auto foreign = world.create(other, spec_of("c", 0604));
+  for (const char* name : {"a", "b", "c"}) world.open(reader, name);
+  const auto evicts = [&](uid_t uid) { return world.broker.evict(peer_of(uid), reader.id).ok(); };
+  EXPECT_FALSE(evicts(1000));
+  EXPECT_FALSE(evicts(1000));
+  EXPECT_FALSE(evicts(1001));
+  EXPECT_FALSE(evicts(1000));
+  ASSERT_TRUE(world.broker.leave(reader, foreign, 1).ok());
+  EXPECT_FALSE(evicts(1001));
+  EXPECT_TRUE(evicts(1000));
+}
+
+// A session's seven, and two each of a segment, a board, and takeover rows; rows of a reader are
+// the reader's.
 TEST(BrokerQuota, CountsTheDescriptorsOfSessionsAndFiles) {
   BrokerWorld world;
   const auto used = [&](uid_t uid) { return world.broker.quota().used_by(uid).descriptors; };
@@ -274,13 +294,13 @@ TEST(BrokerQuota, CountsTheDescriptorsOfSessionsAndFiles) {
   Session& reader = world.connect(1001);
   EXPECT_EQ(used(1000), 7U);
   const auto id = world.create(owner, spec_of("a", 0604));
-  EXPECT_EQ(used(1000), 7U + 3U);
+  EXPECT_EQ(used(1000), 7U + 6U);
   world.create(owner, spec_of("b", 0604));
-  EXPECT_EQ(used(1000), 7U + 3U) << "in the same files";
+  EXPECT_EQ(used(1000), 7U + 6U) << "in the same files";
   world.open(reader, "a");
   world.subscribe(reader, id);
-  EXPECT_EQ(used(1000), 7U + 3U);
-  EXPECT_EQ(used(1001), 7U + 2U) << "one of them to write it by";
+  EXPECT_EQ(used(1000), 7U + 6U);
+  EXPECT_EQ(used(1001), 7U + 3U) << "one of them to write it by";
   world.unmap_pages();
   world.broker.exited(reader.id);
   EXPECT_EQ(used(1001), 0U);

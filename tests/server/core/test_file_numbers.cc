@@ -243,20 +243,20 @@ TEST(GrantedFiles, WhatClientsWriteHasItsWriterBeforeAnybodyReadsIt) {
     ASSERT_TRUE(table.files.grant(*id, peer_of(2000), reader, true).ok());
     if (kind == wire::FileKind::kBoard) {
       EXPECT_THAT(exports, ElementsAre("reader")) << "the daemon writes it";
-      EXPECT_EQ(table.quota.used_by(1000).descriptors, 1U);
+      EXPECT_EQ(table.quota.used_by(1000).descriptors, 2U);
       continue;
     }
     EXPECT_THAT(exports, ElementsAre("writer", "reader"));
     ASSERT_TRUE(table.files.grant(*id, peer_of(1000), owner, true).ok());
     EXPECT_EQ(exports.back(), "writer");
     EXPECT_EQ(exports.size(), 3U);
-    EXPECT_EQ(table.quota.used_by(1000).descriptors, 2U);
+    EXPECT_EQ(table.quota.used_by(1000).descriptors, 3U);
   }
 }
 
 TEST(GrantedFiles, NobodyReadsWhatHasNoRoomForItsWriter) {
   Usage limits;
-  limits.descriptors = 1;
+  limits.descriptors = 2;
   Quota quota{limits};
   std::vector<std::string> exports;
   FileTable files{quota, testing::let_go_once, kNumbers};
@@ -347,11 +347,11 @@ TEST(RemovedFiles, AreChargedUntilTheyAreKnownToHaveGone) {
   files.remove(add());
   EXPECT_EQ(files.going_of(1000), 2U);
   EXPECT_EQ(files.going_of(1001), 0U);
-  EXPECT_EQ(quota.used_by(1000).descriptors, 2U);
+  EXPECT_EQ(quota.used_by(1000).descriptors, 4U);
   testing::let_go(heap);
   EXPECT_EQ(files.going(), 0U);
   EXPECT_EQ(files.going_of(1000), 0U);
-  EXPECT_EQ(quota.used_by(1000).descriptors, 1U);
+  EXPECT_EQ(quota.used_by(1000).descriptors, 2U);
   writer->reset();
   testing::let_go(heap);
   EXPECT_EQ(files.going(), 0U);

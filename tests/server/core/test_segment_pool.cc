@@ -238,7 +238,7 @@ TEST(SegmentPool, AUserIsChargedForTheRoomBesideHisArrays) {
       wire::hint_of(refused.status()),
       "Withdraw the arrays that have been left alone in large segments, or raise quota_bytes.");
   EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 8 * kMiB);
-  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 2U);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 4U);
   EXPECT_TRUE(pool.allocate(kMine, 3 * kMiB).ok()) << "there is room beside the small ones";
   EXPECT_TRUE(pool.allocate(kOther, 5 * kMiB).ok());
 }
@@ -268,21 +268,21 @@ TEST(SegmentPool, WarmSegmentsMakeRoomForAnotherClass) {
 // Before there is any memory: who has no descriptor left makes the daemon commit none.
 TEST(SegmentPool, ChargesTheDescriptorBeforeItAsksForMemory) {
   Pool pool({0, 0});
-  pool.quota.set_limits({0, 0, 0, 2});
+  pool.quota.set_limits({0, 0, 0, 4});
   const FileRange taken = pool.must(kMine, 100);
   const auto growth = pool.segments.reserve(kShared, 100, 1);
   ASSERT_TRUE(growth.ok());
-  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 2U);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 4U);
   EXPECT_EQ(code_of(pool.segments.reserve(kMine, 100, 1).status()), ErrorCode::kQuotaExceeded);
   EXPECT_TRUE(pool.segments.reserve(kOther, 100, 1).ok());
   EXPECT_FALSE(pool.segments.add(*growth, absl::InternalError("no memory")).ok());
-  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 1U);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 2U);
   pool.segments.free(kMine, taken, 100);
 }
 
 TEST(SegmentPool, AUsersWarmSegmentsMakeRoomForHisNextDescriptor) {
   Pool pool({0, 64 * kMiB});
-  pool.quota.set_limits({0, 0, 0, 1});
+  pool.quota.set_limits({0, 0, 0, 2});
   const FileRange others = pool.must(kOther, 100);
   pool.segments.free(kOther, others, 100);
   pool.segments.free(kMine, pool.must(kMine, 100), 100);

@@ -57,7 +57,7 @@ TEST_F(WriterOwnershipTest, AFreshArrayOffersTheTakeoverRowToTheFirstWhoAsks) {
   const std::uint64_t before = generation();
   const WriterAnswer answer = ask(a_);
   EXPECT_EQ(answer.state, WriterState::kOffered);
-  EXPECT_EQ(answer.from, row_ref(array().takeover_at));
+  EXPECT_EQ(answer.from, row_ref(*array().takeover_at));
   EXPECT_TRUE(moving());
   ASSERT_TRUE(confirm(a_, answer).ok());
   EXPECT_FALSE(moving());
@@ -237,7 +237,7 @@ TEST_F(WriterOwnershipTest, TheNewWriterDiesAfterConfirming) {
   world_.broker.exited(b_.id);
   EXPECT_TRUE(vacant());
   EXPECT_EQ(array().takeover->publication.load(), wire::pack({3, 1}));
-  EXPECT_EQ(ask(a_).from, row_ref(array().takeover_at)) << "the former writer's row is old";
+  EXPECT_EQ(ask(a_).from, row_ref(*array().takeover_at)) << "the former writer's row is old";
 }
 
 TEST_F(WriterOwnershipTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
@@ -268,7 +268,7 @@ TEST_F(WriterOwnershipTest, TheOldWriterDiesAndTheTakeoverRowIsOfferedInItsPlace
   EXPECT_EQ(array().board->poisoned()[1].load(), 6U);
   const WriterAnswer offered = ask(b_);
   EXPECT_EQ(offered.state, WriterState::kOffered);
-  EXPECT_EQ(offered.from, row_ref(array().takeover_at));
+  EXPECT_EQ(offered.from, row_ref(*array().takeover_at));
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
 
