@@ -186,6 +186,7 @@ int serve(Config config, const CommandLine& command_line, Background& background
                 {{"hint", "Raise ulimit -v, LimitAS= or LimitDATA=."}});
   }
   raise_limits();
+  memory_room(UINT64_MAX, {}, wire::ReserveKept::kAll);  // which opens the files that tell it
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
   const bool shared = (config.socket_mode & 0066U) != 0 || is_shared(config.directory);

@@ -1,15 +1,21 @@
 #include "wire/memory_ceiling.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <cerrno>
+#include <map>
 #include <optional>
+#include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "fmt/format.h"
+#include "wire/mutex.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::wire {
 namespace {
@@ -36,9 +42,93 @@ constexpr GroupFiles kVersion2{{"memory.max", "memory.high"},
                                {"inactive_file", "active_file", "slab_reclaimable"},
                                "shmem"};
 
+// What a process wants to know of itself it has open, or knows that it is not there: on the way to
+// a file there are locks, too, that whoever goes there can keep, and a daemon would wait.
+struct OwnFiles {
+  wire::Mutex mutex;
+  std::map<std::string, UniqueFd> files ABSL_GUARDED_BY(mutex);
+  std::optional<std::string> groups ABSL_GUARDED_BY(mutex);
+  pid_t process ABSL_GUARDED_BY(mutex) = 0;
+};
+
+// Files of the kernel, as they are now; what is not there is empty. Of which process, and below
+// which root.
+class Files {
+ public:
+  Files(pid_t pid, const std::string& root)
+      : pid_(pid), root_(root), kept_(root.empty() && pid == ::getpid() ? &own_files() : nullptr) {}
+
+  const std::string& root() const { return root_; }
+  std::string text_of(const std::string& path) const;
+  // It will be wanted some day.
+  void prepare(const std::string& path) const {
+    if (kept_ != nullptr) kept_open(path);
+  }
+  // The groups that the process is in. Its own are what they were at first: the kernel tells them
+  // under a lock that whoever asks likewise can keep.
+  std::string groups() const;
+
+ private:
+  static OwnFiles& own_files();
+  static std::string text_in(int fd);
+  int kept_open(const std::string& path) const;
+  std::string groups_now() const {
+    return text_of_new(fmt::format("{}/proc/{}/cgroup", root_, pid_));
+  }
+  static std::string text_of_new(const std::string& path) {
+    return text_in(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)).get());
+  }
+
+  const pid_t pid_;
+  const std::string& root_;
+  OwnFiles* const kept_;
+};
+
+// A child begins anew: the descriptors may be somebody else's there by now.
+OwnFiles& Files::own_files() {
+  static OwnFiles& kept = *new OwnFiles;
+  const wire::MutexLock lock(kept.mutex);
+  if (std::exchange(kept.process, ::getpid()) != ::getpid()) {
+    for (auto& [path, file] : kept.files) static_cast<void>(file.release());
+    kept.files.clear();
+    kept.groups.reset();
+  }
+  return kept;
+}
+
+// -1: there is none.
+std::string Files::text_in(int fd) {
+  std::string text;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t count = ::pread(fd, part.data(), part.size(), static_cast<off_t>(text.size()));
+    if (count == -1 && errno == EINTR) continue;
+    if (count <= 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+}
+
+int Files::kept_open(const std::string& path) const {
+  const wire::MutexLock lock(kept_->mutex);
+  const auto [known, is_new] = kept_->files.try_emplace(path);
+  if (is_new) known->second.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return known->second.get();
+}
+
+std::string Files::text_of(const std::string& path) const {
+  return kept_ == nullptr ? text_of_new(path) : text_in(kept_open(path));
+}
+
+std::string Files::groups() const {
+  if (kept_ == nullptr) return groups_now();
+  const wire::MutexLock lock(kept_->mutex);
+  if (!kept_->groups) kept_->groups = groups_now();
+  return *kept_->groups;
+}
+
 // A number in a file of a control group, or "max".
-std::optional<std::uint64_t> read_bytes(const std::string& path) {
-  std::ifstream file(path);
+std::optional<std::uint64_t> read_bytes(const Files& from, const std::string& path) {
+  std::istringstream file(from.text_of(path));
   std::uint64_t bytes = 0;
   // Version 1 writes "no limit" as a number near 2^63.
   if (!(file >> bytes) || bytes > std::uint64_t{1} << 60) return std::nullopt;
@@ -46,11 +136,12 @@ std::optional<std::uint64_t> read_bytes(const std::string& path) {
 }
 
 // At which the kernel kills somebody in the group, or slows it down.
-std::optional<MemoryBound> lowest_limit(const std::string& folder, const GroupFiles& files) {
+std::optional<MemoryBound> lowest_limit(const Files& from, const std::string& folder,
+                                        const GroupFiles& files) {
   std::optional<MemoryBound> lowest;
   for (const std::string_view name : files.limits) {
     const std::string file = fmt::format("{}/{}", folder, name);
-    const auto limit = name.empty() ? std::nullopt : read_bytes(file);
+    const auto limit = name.empty() ? std::nullopt : read_bytes(from, file);
     if (limit && (!lowest || *limit < lowest->bytes)) lowest = {*limit, file};
   }
   return lowest;
@@ -59,12 +150,12 @@ std::optional<MemoryBound> lowest_limit(const std::string& folder, const GroupFi
 using Visit = absl::FunctionRef<void(const std::string& folder, const GroupFiles& files)>;
 
 // Every folder that may be of a group that the process is in.
-void visit_groups(pid_t pid, const std::string& root, Visit visit) {
-  const std::string groups_folder = root + "/sys/fs/cgroup";
+void visit_groups(const Files& from, Visit visit) {
+  const std::string groups_folder = from.root() + "/sys/fs/cgroup";
   // In a container without the host's view of the groups, these are its own.
   visit(groups_folder, kVersion2);
   visit(groups_folder + "/memory", kVersion1);
-  std::ifstream groups(fmt::format("{}/proc/{}/cgroup", root, pid));
+  std::istringstream groups(from.groups());
   for (std::string line; std::getline(groups, line);) {
     const bool unified = line.starts_with("0::/");
     // "5:memory:/group", or "5:memory,hugetlb:/group" where controllers are mounted together.
@@ -89,12 +180,13 @@ struct Limited {
   const GroupFiles& files;
 };
 
-void visit_limited(pid_t pid, const std::string& root,
-                   absl::FunctionRef<void(const Limited& group)> visit) {
-  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
-    const auto limit = lowest_limit(folder, files);
-    const auto usage = limit ? read_bytes(fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
+void visit_limited(const Files& from, absl::FunctionRef<void(const Limited& group)> visit) {
+  visit_groups(from, [&](const std::string& folder, const GroupFiles& files) {
+    const auto limit = lowest_limit(from, folder, files);
+    const auto usage =
+        limit ? read_bytes(from, fmt::format("{}/{}", folder, files.usage)) : std::nullopt;
     if (!usage) return;
+    from.prepare(folder + "/memory.stat");
     const std::uint64_t reserve = std::min(kReserveBytes, limit->bytes / kReservePart);
     visit({*limit, *usage, reserve, folder, files});
   });
@@ -105,9 +197,9 @@ struct GroupParts {
   std::uint64_t spare = 0;
   std::optional<std::uint64_t> shared;
 };
-GroupParts parts_of(const Limited& group) {
+GroupParts parts_of(const Files& from, const Limited& group) {
   const GroupFiles& files = group.files;
-  std::ifstream statistics(group.folder + "/memory.stat");
+  std::istringstream statistics(from.text_of(group.folder + "/memory.stat"));
   GroupParts parts;
   std::uint64_t bytes = 0;
   for (std::string key; statistics >> key >> bytes;) {
@@ -121,8 +213,8 @@ std::uint64_t without(std::uint64_t bytes, std::uint64_t less) {
   return bytes - std::min(bytes, less);
 }
 
-MemoryBound machine_room(const std::string& root) {
-  std::ifstream file(root + "/proc/meminfo");
+MemoryBound machine_room(const Files& from) {
+  std::istringstream file(from.text_of(from.root() + "/proc/meminfo"));
   for (std::string key; file >> key;) {
     std::uint64_t kilobytes = 0;
     if (key == "MemAvailable:" && file >> kilobytes) {
@@ -139,9 +231,10 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
   MemoryBound ceiling{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                           static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
                       std::string(kMachine)};
-  visit_groups(pid, root, [&](const std::string& folder, const GroupFiles& files) {
+  const Files from(pid, root);
+  visit_groups(from, [&](const std::string& folder, const GroupFiles& files) {
     const std::string file = fmt::format("{}/{}", folder, files.limits[0]);
-    const auto limit = read_bytes(file);
+    const auto limit = read_bytes(from, file);
     if (limit && *limit < ceiling.bytes) ceiling = {*limit, file};
   });
   return ceiling;
@@ -149,15 +242,16 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
 
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const PromisedBytes& promised,
                         ReserveKept kept, const std::string& root) {
-  MemoryBound room = machine_room(root);
-  visit_limited(pid, root, [&](const Limited& group) {
+  const Files from(pid, root);
+  MemoryBound room = machine_room(from);
+  visit_limited(from, [&](const Limited& group) {
     const std::uint64_t reserve =
         kept == ReserveKept::kAll ? group.reserve_bytes : group.reserve_bytes / 8 * 3;
     const std::uint64_t most = group.limit.bytes - reserve;
     const std::uint64_t usage = group.usage_bytes;
     const std::uint64_t most_used = usage + promised.shared + promised.heap;
     if (without(most, most_used) >= std::min(room.bytes, wanted_bytes)) return;
-    const GroupParts parts = parts_of(group);
+    const GroupParts parts = parts_of(from, group);
     const std::uint64_t used = without(usage, parts.spare);
     const std::uint64_t other = without(used, parts.shared.value_or(promised.shared));
     const std::uint64_t to_be = std::max(other, promised.heap) + promised.shared;
@@ -169,10 +263,11 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const PromisedByt
 
 ReserveLeft reserve_left(pid_t pid, const std::string& root) {
   ReserveLeft least = ReserveLeft::kHalf;
-  visit_limited(pid, root, [&](const Limited& group) {
+  const Files from(pid, root);
+  visit_limited(from, [&](const Limited& group) {
     const std::uint64_t half = group.reserve_bytes / 2;
     if (without(group.limit.bytes, group.usage_bytes) >= half) return;
-    const std::uint64_t used = without(group.usage_bytes, parts_of(group).spare);
+    const std::uint64_t used = without(group.usage_bytes, parts_of(from, group).spare);
     const std::uint64_t left = without(group.limit.bytes, used);
     if (left >= half) return;
     const bool is_short = left < half / 2;

@@ -13,11 +13,14 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/mutex.h"
 #include "wire/unique_fd.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -78,6 +81,62 @@ void drop_locks(int fd) {
   all.l_type = F_UNLCK;
   (void)fcntl(fd, F_OFD_SETLK, &all);
 }
+
+// Has locks dropped by a thread that the daemon does not wait for: that waits itself for whoever
+// reads the list of all locks of files (/proc/locks), which may be for as long as he likes. One at
+// a time. Thread-safe.
+class LockDropper {
+ public:
+  // Lasts as long as the process: its thread may.
+  static LockDropper& get() {
+    static LockDropper& the_only = *new LockDropper;
+    return the_only;
+  }
+  // False: it is at another one, or there is no thread.
+  bool begin(int fd) {
+    const wire::MutexLock lock(mutex_);
+    if (fd_ != -1 || !has_thread()) return false;
+    fd_ = fd;
+    changed_.notify_all();
+    return true;
+  }
+  // Before the descriptor is closed, or anybody asks who has the file.
+  void await(int fd) {
+    wire::MutexLock lock(mutex_);
+    while (fd != -1 && fd_ == fd) changed_.wait(mutex_);
+  }
+
+ private:
+  LockDropper() = default;
+  // Made once: also to make one may wait for what others do.
+  bool has_thread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (has_thread_) return true;
+    try {
+      std::thread([this] { run(); }).detach();
+      has_thread_ = true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+  [[noreturn]] void run() {
+    wire::MutexLock lock(mutex_);
+    for (;;) {
+      while (fd_ == -1) changed_.wait(mutex_);
+      const int fd = fd_;
+      lock.unlock();
+      drop_locks(fd);
+      lock.lock();
+      fd_ = -1;
+      changed_.notify_all();
+    }
+  }
+
+  wire::Mutex mutex_;
+  wire::CondVar changed_;
+  bool has_thread_ ABSL_GUARDED_BY(mutex_) = false;
+  int fd_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: of none
+};
 
 // Nobody takes pages out of an immutable file, or puts some in (fallocate(2)), which would have
 // whoever looks at them wait in the kernel for as long as he likes. What is open or mapped for
@@ -191,6 +250,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
         size_bytes_(size_bytes),
         held_(std::move(held)) {}
   ~Memfd() override {
+    await_dropper();
     if (data_ != nullptr) munmap(data_, size_bytes_);
   }
 
@@ -210,8 +270,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     const int opened = (writable ? writer_ : reader_).get();
     auto& dropped = writable ? writers_locks_dropped_ : readers_locks_dropped_;
     if (const auto now = std::chrono::steady_clock::now(); now - dropped >= kLockTime) {
-      drop_locks(opened);
-      dropped = now;
+      if (LockDropper::get().begin(opened)) dropped = now;
     }
     UniqueFd copy(fcntl(opened, F_DUPFD_CLOEXEC, 0));
     if (!copy) return failed("handing out a file", size_bytes_);
@@ -222,6 +281,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     read_only_ ? change_read_only(data_, size_bytes_, change) : change();
   }
   Elsewhere elsewhere() override {
+    await_dropper();
     writer_.reset();
     return SharedMemory::elsewhere();
   }
@@ -241,6 +301,10 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   }
 
  private:
+  void await_dropper() {
+    for (const int fd : {reader_.get(), writer_.get()}) LockDropper::get().await(fd);
+  }
+
   const UniqueFd reader_;
   const std::vector<UniqueFd> held_pages_;
   UniqueFd writer_;

@@ -1,6 +1,10 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "gtest/gtest.h"
 #include "tests/support/temporary_folder.h"
@@ -177,6 +181,43 @@ TEST_F(MemoryCeilingTest, TheReserveOfASmallGroupIsAQuarter) {
   write("proc/7/cgroup", "0::/group");
   write_group("group", 128, 10);
   EXPECT_EQ(room().bytes, (128 - 32 - 10) * kMiB);
+}
+
+std::size_t times_open(const std::string& file) {
+  std::size_t times = 0;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    times += std::filesystem::read_symlink(fd, gone) == file ? 1 : 0;
+  }
+  return times;
+}
+
+// On the way to them are locks of the kernel's that others can keep.
+TEST(OwnMemory, IsLookedUpInFilesThatAreKeptOpen) {
+  const MemoryBound room = memory_room(::getpid());
+  EXPECT_GT(room.bytes, 0U);
+  EXPECT_EQ(times_open("/proc/meminfo"), 1U);
+  EXPECT_EQ(memory_room(::getpid(), 1).what,
+            memory_room(::getpid(), 1, {}, ReserveKept::kAll).what);
+  EXPECT_EQ(times_open("/proc/meminfo"), 1U);
+  EXPECT_EQ(memory_ceiling(::getpid()).bytes, memory_ceiling(::getppid()).bytes);
+}
+
+// Whose descriptors are closed, as those of a daemon that goes to the background.
+TEST(OwnMemory, IsLookedUpAnewByAChild) {
+  const std::uint64_t bytes = memory_ceiling(::getpid()).bytes;
+  EXPECT_NE(memory_room(::getpid()).bytes, 0U);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int fd = 3; fd < 256; ++fd) ::close(fd);
+    const bool right = memory_ceiling(::getpid()).bytes == bytes &&
+                       memory_room(::getpid()).bytes < std::uint64_t{1} << 60 &&
+                       times_open("/proc/meminfo") == 1;
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
