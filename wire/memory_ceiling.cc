@@ -55,8 +55,11 @@ struct OwnFiles {
 // which root.
 class Files {
  public:
-  Files(pid_t pid, const std::string& root)
-      : pid_(pid), root_(root), kept_(root.empty() && pid == ::getpid() ? &own_files() : nullptr) {}
+  // `keeps`: those of this process itself are kept open.
+  Files(pid_t pid, const std::string& root, bool keeps)
+      : pid_(pid),
+        root_(root),
+        kept_(keeps && root.empty() && pid == ::getpid() ? &own_files() : nullptr) {}
 
   const std::string& root() const { return root_; }
   std::string text_of(const std::string& path) const;
@@ -231,7 +234,7 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
   MemoryBound ceiling{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                           static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
                       std::string(kMachine)};
-  const Files from(pid, root);
+  const Files from(pid, root, false);
   visit_groups(from, [&](const std::string& folder, const GroupFiles& files) {
     const std::string file = fmt::format("{}/{}", folder, files.limits[0]);
     const auto limit = read_bytes(from, file);
@@ -242,7 +245,7 @@ MemoryBound memory_ceiling(pid_t pid, const std::string& root) {
 
 MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const PromisedBytes& promised,
                         ReserveKept kept, const std::string& root) {
-  const Files from(pid, root);
+  const Files from(pid, root, true);
   MemoryBound room = machine_room(from);
   visit_limited(from, [&](const Limited& group) {
     const std::uint64_t reserve =
@@ -263,7 +266,7 @@ MemoryBound memory_room(pid_t pid, std::uint64_t wanted_bytes, const PromisedByt
 
 ReserveLeft reserve_left(pid_t pid, const std::string& root) {
   ReserveLeft least = ReserveLeft::kHalf;
-  const Files from(pid, root);
+  const Files from(pid, root, true);
   visit_limited(from, [&](const Limited& group) {
     const std::uint64_t half = group.reserve_bytes / 2;
     if (without(group.limit.bytes, group.usage_bytes) >= half) return;
