@@ -66,10 +66,11 @@ TEST(Flood, EndsAndServiceReturns) {
     const std::chrono::duration<double> took = Clock::now() - start;
     EXPECT_LT(took.count(), 2.0) << "round " << round;
     late.kill();
-    // Nothing of the flood stays open; gRPC may keep what a call needs.
-    while (daemon.open_files() > before + 4 && Clock::now() - start < std::chrono::seconds(5)) {
+    // Nothing of the flood stays open; gRPC may keep what a call needs, and the daemon a page for
+    // the next session, with what holds its pages.
+    while (daemon.open_files() > before + 5 && Clock::now() - start < std::chrono::seconds(5)) {
     }
-    EXPECT_LE(daemon.open_files(), before + 4);
+    EXPECT_LE(daemon.open_files(), before + 5);
   }
   const Answer watched = reader.ask("unwatch a");
   EXPECT_TRUE(watched.ok()) << watched.describe();
