@@ -34,9 +34,9 @@ wire::ReserveLeft reserve_left(std::chrono::milliseconds ago = std::chrono::mill
 void give_back_heap();
 
 // From here on nobody can read this process's command line: who does that has the lock of its
-// memory meanwhile, which mmap() waits for, and keeps it for as long as he is kept from a processor.
-// By its name alone it is listed then. To be called while there is one thread. False: the kernel
-// does not do it (CONFIG_CHECKPOINT_RESTORE).
+// memory meanwhile, which mmap() waits for, and keeps it for as long as he is kept from a
+// processor. By its name alone it is listed then. To be called while there is one thread. False:
+// the kernel does not do it (CONFIG_CHECKPOINT_RESTORE).
 bool hide_command_line();
 
 // How many descriptors this process may have open; 0 = without end.

@@ -1,6 +1,7 @@
 // How much memory a process may have: the machine's, or less where a control group says so; and how
 // much of that is left. For the daemon and for memleasectl doctor. Thread-safe. A process that asks
-// how much is left to itself keeps the files open, and takes its groups for those that it is in then.
+// how much is left to itself keeps the files open, and takes its groups for those that it is in
+// then.
 #pragma once
 
 #include <sys/types.h>

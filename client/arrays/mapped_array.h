@@ -148,8 +148,8 @@ class MappedArray : public FaultTable::Array {
   Session& session_;
   const KnownArray known_;
   MappedRecord record_;  // constant after open_record()
-  // The host's first slot is in it: so who opens an array knows that it can be mapped, and its first
-  // use finds it mapped.
+  // The host's first slot is in it: so who opens an array knows that it can be mapped, and its
+  // first use finds it mapped.
   std::shared_ptr<Mapping> segment_;
   std::unique_ptr<GpuArray> gpu_;
   Lazily<ArrayPages> pages_;

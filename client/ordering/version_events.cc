@@ -8,7 +8,8 @@ absl::StatusOr<std::unique_ptr<VersionEvents>> VersionEvents::open(Importer& imp
                                                                    ImportCache& imports,
                                                                    const KnownArray& known,
                                                                    InterruptCheck interrupt) {
-  auto page = imports.event_page(known.rare().events.file, wire::FileKind::kEvents, importer, interrupt);
+  auto page =
+      imports.event_page(known.rare().events.file, wire::FileKind::kEvents, importer, interrupt);
   if (!page.ok()) return page.status();
   auto events =
       SharedEvents::in(*std::move(page), known.rare().events.offset, known.layout().most, importer);

@@ -428,16 +428,16 @@ uid_t Broker::payer_of(Session& session, std::optional<ArrayId> array) const {
 // The one that was another's is looked at first: who asks again and again, in vain, is not to have
 // all of many looked at each time.
 bool Broker::has_only_arrays_of(Session& session, uid_t uid) const {
-  const auto is_anothers = [&](const auto& membership) {
+  const auto is_of_another = [&](const auto& membership) {
     const auto& [array, of_it] = membership;
     return memberships_.class_of(array, of_it).domain.uid != uid;
   };
   const auto& all = session.memberships;
-  const auto known = all.find(session.anothers);
-  if (known != all.end() && is_anothers(*known)) return false;
-  const auto found = std::ranges::find_if(all, is_anothers);
+  const auto known = all.find(session.not_of_viewer);
+  if (known != all.end() && is_of_another(*known)) return false;
+  const auto found = std::ranges::find_if(all, is_of_another);
   if (found == all.end()) return true;
-  session.anothers = found->first;
+  session.not_of_viewer = found->first;
   return false;
 }
 

@@ -79,7 +79,7 @@ struct Session {
   Farewell farewell = Farewell::kNone;
   bool evicted = false;  // what it holds takes nobody's share of slots
   // It had an array of another user's open than who asked last whether he may evict it.
-  wire::ArrayId anothers{0};
+  wire::ArrayId not_of_viewer{0};
   bool ending = false;  // SessionEnds works it off
   absl::btree_map<wire::ArrayId, Membership> memberships;
   absl::btree_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
