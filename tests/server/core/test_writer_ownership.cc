@@ -477,5 +477,25 @@ TEST_F(WriterQueueTest, AllAreToldThatNothingIsWrittenAnyMore) {
   EXPECT_NE(told(d_), 0U);
 }
 
+// Until somebody writes them they share a row.
+TEST(Takeover, LeavesNothingToArraysThatNobodyHasWritten) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& writer = world.connect(1000);
+  const auto written = world.create(owner, spec_of("written"));
+  const auto other = world.create(owner, spec_of("other"));
+  world.open(writer, "written");
+  wire::WriterRow& row = world.become_writer(writer, written);
+  row.highest_used.store(1);
+  row.slot_words()[0].store(1);
+  row.publication.store(wire::pack({1, 0}));
+  world.broker.exited(writer.id);
+  const auto stands = [&](wire::ArrayId id) {
+    return wire::unpack_publication(world.broker.catalog().find(id)->takeover->publication.load());
+  };
+  EXPECT_EQ(stands(written).version, 1U);
+  EXPECT_EQ(stands(other).version, 0U);
+}
+
 }  // namespace
 }  // namespace memlease::server
