@@ -1,7 +1,6 @@
 #include "client/arrays/array_pages.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"

@@ -144,6 +144,7 @@ class SlotPages {
   absl::Status map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt);
 
   absl::StatusOr<std::vector<SlotPlace>> map_all(Access access, InterruptCheck interrupt);
+
   const KnownArray& known_;
   const wire::BoardRecord& board_;
   MappingCache& mappings_;

@@ -425,27 +425,12 @@ uid_t Broker::payer_of(Session& session, std::optional<ArrayId> array) const {
   return session.peer.uid;
 }
 
-// The one that was another's is looked at first: who asks again and again, in vain, is not to have
-// all of many looked at each time.
-bool Broker::has_only_arrays_of(Session& session, uid_t uid) const {
-  const auto is_of_another = [&](const auto& membership) {
-    const auto& [array, of_it] = membership;
-    return memberships_.class_of(array, of_it).domain.uid != uid;
-  };
-  const auto& all = session.memberships;
-  const auto known = all.find(session.not_of_viewer);
-  if (known != all.end() && is_of_another(*known)) return false;
-  const auto found = std::ranges::find_if(all, is_of_another);
-  if (found == all.end()) return true;
-  session.not_of_viewer = found->first;
-  return false;
-}
-
 absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
   Session* session = sessions_.find(id);
-  const bool may = session != nullptr && !session->ending &&
-                   (viewer.uid == 0 || viewer.uid == session->peer.uid ||
-                    (!session->memberships.empty() && has_only_arrays_of(*session, viewer.uid)));
+  const bool may =
+      session != nullptr && !session->ending &&
+      (viewer.uid == 0 || viewer.uid == session->peer.uid ||
+       (!session->memberships.empty() && memberships_.all_are_of(*session, viewer.uid)));
   if (!may) return no_session_to_evict(id);
   if (std::exchange(session->evicted, true)) return absl::OkStatus();
   recorder_.evicted(*session, viewer, memberships_.bytes_in_use(*session));

@@ -216,7 +216,6 @@ class Broker {
   absl::Status may_join(const Session& session, const Array* array) const;
   wire::SessionId next_session();
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
-  bool has_only_arrays_of(Session& session, uid_t uid) const;
   DeviceBackend& device_of(const Array& array);
   Opened join(Session& session, Array& array, bool created);
   void subscribe_with(Session& session, Opened& opened);

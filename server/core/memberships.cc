@@ -90,4 +90,20 @@ const Array* Memberships::array_in_use(const Session& session, ArrayId id,
   return array != nullptr && reclaimer_.in_use(session, of_it, *array) ? array : nullptr;
 }
 
+// The one that was another's is looked at first: who asks again and again, in vain, is not to have
+// all of many looked at each time.
+bool Memberships::all_are_of(Session& session, uid_t uid) const {
+  const auto is_of_another = [&](const auto& membership) {
+    const auto& [array, of_it] = membership;
+    return class_of(array, of_it).domain.uid != uid;
+  };
+  const auto& all = session.memberships;
+  const auto known = all.find(session.not_of_viewer);
+  if (known != all.end() && is_of_another(*known)) return false;
+  const auto found = std::ranges::find_if(all, is_of_another);
+  if (found == all.end()) return true;
+  session.not_of_viewer = found->first;
+  return false;
+}
+
 }  // namespace memlease::server

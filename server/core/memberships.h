@@ -39,6 +39,8 @@ class Memberships {
   bool in_use(const Session& session) const;
   // What the array is, or was: who has no row of it does not outlive it.
   RowClass class_of(wire::ArrayId id, const Membership& of_it) const;
+  // Is all that the session has open this user's?
+  bool all_are_of(Session& session, uid_t uid) const;
   // The bytes of these arrays.
   std::uint64_t bytes_in_use(const Session& session) const;
 

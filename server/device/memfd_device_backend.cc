@@ -185,7 +185,7 @@ absl::StatusOr<std::vector<UniqueFd>> hold_pages(int fd, std::uint64_t size_byte
     const auto wanted =
         std::min<std::uint64_t>(kMostPagesOfPipe, static_cast<std::uint64_t>(places.end() - next));
     has_room = fcntl(fill.get(), F_SETPIPE_SZ, static_cast<int>(wanted * page_bytes)) >= 0;
-    for (std::uint64_t held = 0; held < wanted && next != places.end(); ++held, ++next) {
+    for (std::uint64_t held = 0; held < wanted; ++held, ++next) {
       // What has never been written is not read from the file.
       if (pwrite(fd, "", 1, static_cast<off_t>(*next)) != 1) return failed("pwrite", size_bytes);
       const int done = hold_page(fd, *next, fill.get());
