@@ -129,9 +129,10 @@ void AttachServer::connection_ended(ClientKey key) {
   if (!client.session || !host_->hang_up(*client.session, farewell)) {
     clients_.erase(key);
   } else if (program) {
-    client.other_program = std::make_unique<ProgramWatch>(loop_, client.pid, client.process.pidfd(),
-                                                          *program, options_.look_at_program,
-                                                          [this, key] { program_replaced(key); });
+    client.other_program = std::make_unique<ProgramWatch>(
+        loop_, client.pid, client.process.pidfd(), *program,
+        [this](pid_t pid) { return proc_.program_of(pid); },
+        [this, key] { program_replaced(key); });
   }
 }
 

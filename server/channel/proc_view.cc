@@ -26,22 +26,26 @@ bool may_look_into_others() {
 ProcView::ProcView(ProgramWatch::Look look_at_program)
     : shows_peers_(proc_shows_peers()),
       sees_all_programs_(may_look_into_others()),
-      look_at_program_(std::move(look_at_program)) {}
+      programs_(std::move(look_at_program)) {}
 
 std::string ProcView::command_of(const PeerIdentity& peer) {
   if (!peer.has_pid()) return kOutOfSight;
   return shows_peers_ ? commands_.of(peer.pid) : "";
 }
 
-std::string ProcView::name_of(const PeerIdentity& peer) const {
+std::string ProcView::name_of(const PeerIdentity& peer) {
   if (!peer.has_pid()) return kOutOfSight;
-  return shows_peers_ ? CommandLines::name_of(peer.pid) : "";
+  return shows_peers_ ? commands_.name_of(peer.pid) : "";
 }
 
-std::optional<ProgramMark> ProcView::program_of(const PeerIdentity& peer) const {
+std::optional<ProgramMark> ProcView::program_of(const PeerIdentity& peer) {
   if (!shows_peers_ || !peer.has_pid()) return std::nullopt;
   if (!sees_all_programs_ && peer.uid != geteuid()) return std::nullopt;
-  return look_at_program_(peer.pid);
+  return program_of(peer.pid);
+}
+
+std::optional<ProgramMark> ProcView::program_of(pid_t pid) {
+  return programs_.at(pid).value_or(std::nullopt);
 }
 
 }  // namespace memlease::server

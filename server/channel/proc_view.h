@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "server/channel/brief_look.h"
 #include "server/channel/command_lines.h"
 #include "server/channel/program_watch.h"
 #include "server/core/session_host.h"
@@ -16,18 +17,20 @@ class ProcView {
  public:
   explicit ProcView(ProgramWatch::Look look_at_program);
 
-  // By its command line; for this the loop waits a moment (see CommandLines).
+  // By its command line. For this, as for all that follows, the loop waits a moment (BriefLook).
   std::string command_of(const PeerIdentity& peer);
-  // By its name alone, without a wait.
-  std::string name_of(const PeerIdentity& peer) const;
+  // By its name alone.
+  std::string name_of(const PeerIdentity& peer);
   // Does not look where it could see nothing: that takes long where a process has many threads.
-  std::optional<ProgramMark> program_of(const PeerIdentity& peer) const;
+  std::optional<ProgramMark> program_of(const PeerIdentity& peer);
+  // The same, of a peer of which it has been told once.
+  std::optional<ProgramMark> program_of(pid_t pid);
 
  private:
   const bool shows_peers_;
   const bool sees_all_programs_;
-  const ProgramWatch::Look look_at_program_;
   CommandLines commands_;
+  BriefLook<std::optional<ProgramMark>> programs_;
 };
 
 }  // namespace memlease::server

@@ -112,6 +112,7 @@ void FileTable::Leaving::note_kept(bool begins) {
 
 bool FileTable::Leaving::go() {
   std::shared_ptr<SharedMemory>& memory = file_->file.memory;
+  if (memory->is_lent()) return false;
   const Elsewhere elsewhere = memory->elsewhere();
   if (elsewhere == Elsewhere::kWriter) return false;
   const bool is_revoked = elsewhere == Elsewhere::kNoWriter && file_->may_be_revoked;
@@ -231,7 +232,7 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   if (auto status = make_writer(*entries_.at(id).file); !status.ok()) return status;
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();
-  grant.fd = std::move(*fd);
+  grant.fd = *std::move(fd);
   pin(id, session, peer.uid);
   return grant;
 }

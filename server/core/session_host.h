@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "wire/ids.h"
-#include "wire/unique_fd.h"
+#include "wire/shared_fd.h"
 
 namespace memlease::server {
 
@@ -55,7 +55,7 @@ constexpr std::string_view name_of(Farewell farewell) {
 
 // A shared file as a session may have it.
 struct FileGrant {
-  wire::UniqueFd fd;  // O_RDWR or O_RDONLY, as `writable` says
+  wire::SharedFd fd;  // O_RDWR or O_RDONLY, as `writable` says. The daemon's own, lent
   wire::FileKind kind = wire::FileKind::kSegment;
   std::uint64_t size_bytes = 0;
   bool writable = false;

@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "wire/ids.h"
-#include "wire/unique_fd.h"
+#include "wire/shared_fd.h"
 
 namespace memlease::server {
 
@@ -25,18 +25,21 @@ class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   virtual std::uint64_t size_bytes() const = 0;
-  // A new descriptor of an open file that all share who have it; one that is not writable cannot be
+  // A descriptor of an open file that all share who have it; one that is not writable cannot be
   // made so by another uid. The first writable one takes another of the daemon's descriptors.
-  // kUnsupported for memory that has a handle instead.
-  virtual absl::StatusOr<wire::UniqueFd> export_fd(bool writable) = 0;
+  // kUnsupported for memory that has a handle instead. Who has it lets it go soon: to close the
+  // last one may take as long as somebody likes who has a lock of the file.
+  virtual absl::StatusOr<wire::SharedFd> export_fd(bool writable) = 0;
+  // Somebody has still to let one go. On any thread, like elsewhere().
+  virtual bool is_lent() const { return false; }
   // nullptr: it has descriptors. Who has the handle can read and write all of it, for ever.
   virtual const wire::DeviceHandle* handle() const { return nullptr; }
   // Where the daemon sees it; nullptr for segments, whose bytes are none of its business.
   virtual std::byte* data() = 0;
   // Calls it while the daemon can write what it otherwise only reads.
   virtual void change(absl::FunctionRef<void()> change) { change(); }
-  // Who has it open beside the daemon, or mapped, where the daemon exports it no more. Waits for
-  // whoever reads the list of all locks.
+  // Who has it open beside the daemon, or mapped, where the daemon exports it no more. May wait for
+  // whoever reads the list of all locks, where the kernel has no better way.
   virtual Elsewhere elsewhere();
   // Nobody may use it any more: takes its pages from whoever has kept a descriptor or a mapping,
   // who finds zeros there, in pages of his own. Only where nobody can write it, since who writes a

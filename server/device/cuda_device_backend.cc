@@ -32,7 +32,7 @@ class CudaMemory : public SharedMemory {
   ~CudaMemory() override { (void)cuda_.deallocate(ordinal_, address_, &exported_); }
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) override {
+  absl::StatusOr<wire::SharedFd> export_fd(bool /*writable*/) override {
     return wire::make_error(wire::ErrorCode::kUnsupported,
                             "this GPU memory is shared by its handle and has no descriptor",
                             "Import it by a call.");

@@ -13,8 +13,11 @@
 #include "server/core/page_source.h"
 #include "server/core/shared_memory.h"
 #include "wire/memory_ceiling.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
+
+class WriterWatch;
 
 class MemfdDeviceBackend : public DeviceBackend, public PageSource {
  public:
@@ -66,7 +69,10 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
                              std::uint64_t others_bytes, wire::ReserveKept kept) const;
 
+  // Its entries are found without waiting for who looks into /proc, as long as it is open.
+  const wire::UniqueFd own_files_;
   const Room room_;
+  const std::shared_ptr<WriterWatch> writer_watch_;
   const std::shared_ptr<Held> held_ = std::make_shared<Held>(0);
   const unsigned huge_page_flags_;
   std::atomic<std::uint64_t> committing_{0};  // that all threads have yet to allocate

@@ -43,6 +43,13 @@ TEST(CommandLines, AProcessIsAskedForItsOwn) {
   EXPECT_EQ(lines.of(::getpid()), CommandLines::read_command_line(::getpid()));
 }
 
+TEST(CommandLines, TheNameIsAskedForByAThreadThatNobodyWaitsForLong) {
+  CommandLines lines([](pid_t) { return "line"s; });
+  const pid_t none = 0;
+  EXPECT_EQ(lines.name_of(none), "");
+  EXPECT_EQ(lines.name_of(::getpid()), "test_channel");
+}
+
 // A kernel thread, or a process that has overwritten it.
 TEST(CommandLines, AProcessWithoutOneIsKnownByItsName) {
   CommandLines lines([](pid_t) { return ""s; });

@@ -60,7 +60,7 @@ TEST(ProgramOf, IsTheSameForAProcessAndItsFork) {
 TEST(ProgramOf, ADaemonDoesNotLookAtThoseOfOthersWhereItSeesNone) {
   const auto looks_at_others = [] {
     int looks = 0;
-    const server::ProcView view([&](pid_t) {
+    server::ProcView view([&](pid_t) {
       ++looks;
       return std::optional<server::ProgramMark>();
     });

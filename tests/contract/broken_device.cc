@@ -27,8 +27,8 @@ class BrokenDevice::Memory : public server::SharedMemory {
   std::uint64_t size_bytes() const override {
     return device_.flaw_ == DeviceFlaw::kWrongSize ? size_bytes_ / 2 : size_bytes_;
   }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) override {
-    if (device_.flaw_ == DeviceFlaw::kDescriptor) return wire::UniqueFd();
+  absl::StatusOr<wire::SharedFd> export_fd(bool /*writable*/) override {
+    if (device_.flaw_ == DeviceFlaw::kDescriptor) return wire::SharedFd();
     return wire::make_error(wire::ErrorCode::kUnsupported, "it has a handle");
   }
   const wire::DeviceHandle* handle() const override {

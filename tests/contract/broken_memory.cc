@@ -42,11 +42,11 @@ class BrokenFile : public server::SharedMemory {
   bool revoke() override {
     return flaw_ == Flaw::kNeverRevoked || server::take_pages(fd_.get(), size_bytes_);
   }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) override {
+  absl::StatusOr<wire::SharedFd> export_fd(bool writable) override {
     const int access = writable || flaw_ == Flaw::kWritableExport ? O_RDWR : O_RDONLY;
     const int cloexec = flaw_ == Flaw::kSurvivesExec ? 0 : O_CLOEXEC;
     const auto path = fmt::format("/proc/self/fd/{}", fd_.get());
-    return wire::UniqueFd(::open(path.c_str(), access | cloexec));
+    return wire::SharedFd(wire::UniqueFd(::open(path.c_str(), access | cloexec)));
   }
 
  private:

@@ -16,14 +16,14 @@
 
 #include "fmt/format.h"
 #include "tests/contract/findings.h"
+#include "tests/support/eventually.h"
 #include "tests/support/open_files.h"
-#include "wire/unique_fd.h"
+#include "wire/shared_fd.h"
 
 namespace memlease::testing {
 namespace {
 
 using server::SharedMemory;
-using wire::UniqueFd;
 
 constexpr std::uint64_t kSize = std::uint64_t{4} << 20;
 constexpr uid_t kOtherUid = 54321;
@@ -100,7 +100,8 @@ void check_read_only(int fd, Findings& findings) {
       "another uid can change the mode");
 }
 
-void check_bytes(const UniqueFd& read_only, const UniqueFd& writable, Findings& findings) {
+void check_bytes(const wire::SharedFd& read_only, const wire::SharedFd& writable,
+                 Findings& findings) {
   const Mapped reader(read_only.get(), PROT_READ);
   const Mapped writer(writable.get(), PROT_READ | PROT_WRITE);
   if (!reader.ok() || !writer.ok()) {
@@ -140,6 +141,8 @@ void check_elsewhere(SharedMemory& memory, Findings& findings) {
   using server::Elsewhere;
   constexpr const char* kNone = "sees a writer where nobody can write it";
   constexpr const char* kOne = "does not see who can write it";
+  const auto is_let_go = [&] { return !memory.is_lent(); };
+  findings.expect(testing::eventually(is_let_go), "stays lent for ever");
   findings.expect(memory.elsewhere() == Elsewhere::kNoWriter, kNone);
   {
     auto reader = memory.export_fd(false);
@@ -151,6 +154,7 @@ void check_elsewhere(SharedMemory& memory, Findings& findings) {
     if (writer.ok()) writer->reset();
     findings.expect(memory.elsewhere() == Elsewhere::kWriter, kOne);
   }
+  findings.expect(testing::eventually(is_let_go), "stays lent for ever");
   findings.expect(memory.elsewhere() == Elsewhere::kNoWriter, kNone);
 }
 

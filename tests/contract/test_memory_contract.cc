@@ -126,6 +126,43 @@ TEST(MemfdDeviceBackend, AllWhoGetAFileShareOneThatIsOpen) {
   }
 }
 
+// To close one waits for who keeps the kernel's list of locks, where somebody has locked the file.
+TEST(MemfdDeviceBackend, NothingIsOpenedOrClosedToHandOutAFile) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  auto segment = memory.create_segment(4096, wire::ReserveKept::kAll);
+  ASSERT_TRUE(segment.ok());
+  for (const bool writable : {false, true}) {
+    auto first = (*segment)->export_fd(writable);
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ((*segment)->export_fd(writable)->get(), first->get());
+    const int fd = first->get();
+    EXPECT_TRUE((*segment)->is_lent());
+    first->reset();
+    EXPECT_NE(::fcntl(fd, F_GETFD), -1);
+    EXPECT_TRUE(testing::eventually([&] { return !(*segment)->is_lent(); }))
+        << "but by who drops the locks";
+  }
+}
+
+// That would wait for who keeps the kernel's list of locks. One is not given for a file that is
+// open for writing, whoever has it open.
+TEST(MemfdDeviceBackend, NoLeaseIsAskedForToTellWhoCanWriteAFile) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  auto segment = memory.create_segment(4096, wire::ReserveKept::kAll);
+  ASSERT_TRUE(segment.ok());
+  const auto reader = (*segment)->export_fd(false);
+  ASSERT_TRUE(reader.ok());
+  const wire::UniqueFd apart(
+      ::open(fmt::format("/proc/self/fd/{}", reader->get()).c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(apart);
+  ASSERT_EQ(::fcntl(reader->get(), F_SETLEASE, F_RDLCK), -1);
+  EXPECT_EQ((*segment)->elsewhere(), server::Elsewhere::kNoWriter) << "of those it has made";
+  ASSERT_TRUE((*segment)->export_fd(true).ok());
+  EXPECT_TRUE(testing::eventually([&] {
+    return (*segment)->elsewhere() == server::Elsewhere::kNoWriter;
+  })) << "but by who drops the locks";
+}
+
 TEST(MemfdDeviceBackend, WhoHasLittleMayHaveSomeOfTheReserve) {
   const auto room = [](std::uint64_t /*bytes*/, std::uint64_t /*held*/, wire::ReserveKept kept) {
     return wire::MemoryBound{kept == wire::ReserveKept::kAll ? 0U : 8192U, "memory"};
@@ -208,6 +245,8 @@ TEST(MemfdDeviceBackend, WhoIsTheFirstToWriteAFileTakesNoPagesOutOfItAndTheDaemo
   EXPECT_EQ(std::memcmp(kept, data, kSize), 0);
   ::munmap(data, kSize);
   writer->reset();
+  reader->reset();
+  ASSERT_TRUE(testing::eventually([&] { return !(*made)->is_lent(); }));
   ASSERT_EQ((*made)->elsewhere(), server::Elsewhere::kNoWriter);
   EXPECT_TRUE((*made)->revoke());
   EXPECT_EQ(*static_cast<const char*>(kept), 0) << "for the daemon they go";

@@ -89,6 +89,7 @@ const CallFailure kCallFailures[] = {
     {"SpliceWithoutMemory", KernelCall::kSplice, ENOMEM},
     {"SpliceShort", KernelCall::kSplice, kShortResult},
     {"TimerfdSettime", KernelCall::kTimerfdSettime, EINTR},
+    {"WatchFile", KernelCall::kWatchFile, ENOSPC},
     {"Write", KernelCall::kWrite, EINTR},
     {"WriteWithoutSpace", KernelCall::kWrite, ENOSPC},
     {"WriteShort", KernelCall::kWrite, kShortResult},

@@ -35,7 +35,7 @@ LIBRARIES: dict[str, set[str]] = {
     "server/config": {"absl", "cli11", "fmt", "system", "toml"},
     "server/scrape": {"absl", "fmt", "system"},
     "server/gate": {"absl", "system"},
-    "server/device": {"fmt", "system"},
+    "server/device": {"absl", "fmt", "system"},
     "server/channel": {"absl", "fmt", "system"},
     "server/rpc": {"absl", "fmt", "grpc", "system"},
     "server/report": {"fmt", "system"},

@@ -17,11 +17,11 @@ class PlainMemory::Opened final : public SharedMemory {
 
   std::uint64_t size_bytes() const override { return file_->size_bytes; }
   std::byte* data() override { return file_->segment ? nullptr : file_->bytes(); }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) override {
+  absl::StatusOr<wire::SharedFd> export_fd(bool writable) override {
     if (auto status = memory_.count_call(); !status.ok()) return status;
     file_->exported_writable |= writable;
     memory_.last_export_ = {file_, writable};
-    return wire::UniqueFd();
+    return wire::SharedFd();
   }
   // As if nobody could, so that a run fails where somebody needs what has gone.
   server::Elsewhere elsewhere() override { return server::Elsewhere::kNoWriter; }

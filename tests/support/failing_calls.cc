@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -136,6 +137,11 @@ int getsockopt(int socket, int level, int option, void* value, socklen_t* size) 
   }
   if (fails(KernelCall::kGetsockopt)) return -1;
   return NEXT(getsockopt)(socket, level, option, value, size);
+}
+
+int inotify_add_watch(int fd, const char* path, uint32_t events) noexcept {
+  if (fails(KernelCall::kWatchFile)) return -1;
+  return NEXT(inotify_add_watch)(fd, path, events);
 }
 
 int ioctl(int fd, unsigned long request, ...) noexcept {

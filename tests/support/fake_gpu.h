@@ -61,7 +61,7 @@ class FakeGpu : public server::DeviceBackend {
       gpu_.segments_alive.erase(number_of(handle_));
     }
     std::uint64_t size_bytes() const override { return size_bytes_; }
-    absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) override {
+    absl::StatusOr<wire::SharedFd> export_fd(bool /*writable*/) override {
       return wire::make_error(wire::ErrorCode::kUnsupported, "it has a handle");
     }
     const wire::DeviceHandle* handle() const override { return &handle_; }

@@ -41,11 +41,11 @@ class CountedMemfd : public server::SharedMemory {
   }
   bool revoke() override { return server::take_pages(fd_.get(), size_bytes_); }
 
-  absl::StatusOr<UniqueFd> export_fd(bool writable) override {
+  absl::StatusOr<wire::SharedFd> export_fd(bool writable) override {
     const auto path = fmt::format("/proc/self/fd/{}", fd_.get());
     UniqueFd fd(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
     if (!fd) return wire::errno_error(ErrorCode::kInternal, "reopening a fake file", errno);
-    return fd;
+    return wire::SharedFd(std::move(fd));
   }
 
  private:

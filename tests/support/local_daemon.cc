@@ -1,5 +1,6 @@
 #include "tests/support/local_daemon.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -270,7 +271,8 @@ class LocalDaemon::Files : public internal::FileSource {
                                               files[i].access == internal::Access::kWrite);
       if (!grant.ok() && i == 0) return grant.status();
       if (!grant.ok()) continue;
-      answers[i] = {std::move(grant->fd), grant->kind, grant->size_bytes, grant->writable};
+      answers[i] = {wire::UniqueFd(::fcntl(grant->fd.get(), F_DUPFD_CLOEXEC, 0)), grant->kind,
+                    grant->size_bytes, grant->writable};
     }
     return answers;
   }

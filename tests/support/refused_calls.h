@@ -36,7 +36,8 @@ enum class KernelCall : std::uint32_t {
   kSocketpair,
   kSplice,
   kTimerfdSettime,
-  kWrite,  // to a file
+  kWatchFile,  // inotify_add_watch()
+  kWrite,      // to a file
 };
 
 // Instead of an errno: fewer bytes than there are.

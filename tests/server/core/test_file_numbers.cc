@@ -221,9 +221,9 @@ class NotedMemory : public SharedMemory {
   explicit NotedMemory(std::vector<std::string>& exports) : exports_(exports) {}
   std::uint64_t size_bytes() const override { return 4096; }
   std::byte* data() override { return nullptr; }
-  absl::StatusOr<wire::UniqueFd> export_fd(bool writable) override {
+  absl::StatusOr<wire::SharedFd> export_fd(bool writable) override {
     exports_.emplace_back(writable ? "writer" : "reader");
-    return wire::UniqueFd(::eventfd(0, EFD_CLOEXEC));
+    return wire::SharedFd(wire::UniqueFd(::eventfd(0, EFD_CLOEXEC)));
   }
 
  private:
@@ -272,7 +272,7 @@ TEST(GrantedFiles, NobodyReadsWhatHasNoRoomForItsWriter) {
 }
 
 // Of the file's pages, by a descriptor that somebody has kept.
-std::uint64_t blocks_of(const wire::UniqueFd& kept) {
+std::uint64_t blocks_of(const wire::SharedFd& kept) {
   struct stat info{};
   EXPECT_EQ(::fstat(kept.get(), &info), 0);
   return static_cast<std::uint64_t>(info.st_blocks);
@@ -327,6 +327,40 @@ TEST(RemovedFiles, StayAndAreChargedWhileSomebodyCanWriteThem) {
   EXPECT_EQ(table.memory.live().files, 0U);
 }
 
+// Somebody may be sending it just now.
+class LentMemory : public SharedMemory {
+ public:
+  explicit LentMemory(bool& lent) : lent_(lent) {}
+  ~LentMemory() override { EXPECT_FALSE(lent_); }
+  std::uint64_t size_bytes() const override { return 4096; }
+  std::byte* data() override { return nullptr; }
+  absl::StatusOr<wire::SharedFd> export_fd(bool /*writable*/) override { return wire::SharedFd(); }
+  bool is_lent() const override { return lent_; }
+  Elsewhere elsewhere() override { return Elsewhere::kNoWriter; }
+
+ private:
+  bool& lent_;
+};
+
+TEST(RemovedFiles, StayWhileSomebodyHasBorrowedADescriptor) {
+  Table table;
+  bool lent = true;
+  const auto id = table.files.add({std::make_unique<LentMemory>(lent),
+                                   wire::FileKind::kSessionPage,
+                                   {1000, 1000, 0600},
+                                   SessionId{7}},
+                                  1000);
+  ASSERT_TRUE(id.ok()) << id.status();
+  table.files.remove(*id);
+  testing::let_go(table.heap);
+  EXPECT_EQ(table.heap.size(), 1U);
+  EXPECT_EQ(table.quota.used_by(1000).page_bytes, 4096U);
+  lent = false;
+  testing::let_go(table.heap);
+  EXPECT_TRUE(table.heap.empty());
+  EXPECT_EQ(table.quota.used_by(1000), Usage{});
+}
+
 // Who finds no room waits for what is on its way, and not for what is kept.
 TEST(RemovedFiles, AreChargedUntilTheyAreKnownToHaveGone) {
   FakeMemory memory;
@@ -359,9 +393,9 @@ TEST(RemovedFiles, AreChargedUntilTheyAreKnownToHaveGone) {
 }
 
 TEST(RemovedFiles, ADaemonThatEndsLeavesToItsClientsWhatTheyHaveOpen) {
-  wire::UniqueFd segment;
-  wire::UniqueFd board;
-  wire::UniqueFd row;
+  wire::SharedFd segment;
+  wire::SharedFd board;
+  wire::SharedFd row;
   {
     BrokerWorld world;
     Session& session = world.connect(1000);
@@ -378,7 +412,7 @@ TEST(RemovedFiles, ADaemonThatEndsLeavesToItsClientsWhatTheyHaveOpen) {
     ASSERT_TRUE(subscribed.ok());
     row = fetch(subscribed->row.file);
   }
-  for (const wire::UniqueFd* kept : {&segment, &board, &row}) EXPECT_GT(blocks_of(*kept), 0U);
+  for (const wire::SharedFd* kept : {&segment, &board, &row}) EXPECT_GT(blocks_of(*kept), 0U);
 }
 
 }  // namespace
