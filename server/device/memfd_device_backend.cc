@@ -18,8 +18,9 @@
 #include "fmt/format.h"
 #include "server/device/allocation_error.h"
 #include "server/device/held_pages.h"
+#include "server/device/left_mappings.h"
 #include "server/device/lock_dropper.h"
-#include "server/device/writer_watch.h"
+#include "server/device/open_file_watch.h"
 #include "wire/error.h"
 #include "wire/shared_fd.h"
 #include "wire/unique_fd.h"
@@ -116,15 +117,22 @@ class MemfdDeviceBackend::HeldBytes {
 class MemfdDeviceBackend::Memfd : public SharedMemory {
  public:
   Memfd(UniqueFd reader, std::vector<UniqueFd> held_pages, std::uint64_t size_bytes, HeldBytes held,
-        std::shared_ptr<WriterWatch> writer_watch)
-      : writer_watch_(std::move(writer_watch)),
+        std::shared_ptr<OpenFileWatch> open_files, std::shared_ptr<LeftMappings> left_mappings)
+      : open_files_(std::move(open_files)),
+        left_mappings_(std::move(left_mappings)),
         reader_(std::move(reader)),
         held_pages_(std::move(held_pages)),
         size_bytes_(size_bytes),
         held_(std::move(held)) {}
   ~Memfd() override {
+    reader_.reset();
+    writer_.reset();
+    if (is_revoked_ && data_ != nullptr) {
+      left_mappings_->unmap(data_, size_bytes_, watch_);
+      return;
+    }
     if (data_ != nullptr) munmap(data_, size_bytes_);
-    writer_watch_->end(watch_);
+    open_files_->end(watch_);
   }
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -134,6 +142,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     if (writable && !writer_) {
       if (auto status = make_writer(); !status.ok()) return status;
     }
+    if (!is_exported_ && !writable) watch_ = open_files_->begin(reader_.get());
     is_exported_ = true;
     const SharedFd& opened = writable ? writer_ : reader_;
     auto& dropped = writable ? writers_locks_dropped_ : readers_locks_dropped_;
@@ -148,16 +157,19 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     read_only_ ? change_read_only(data_, size_bytes_, change) : change();
   }
   Elsewhere elsewhere() override {
+    if (writer_.is_shared()) return Elsewhere::kWriter;
     writer_.reset();
     if (!had_writer_) return Elsewhere::kNoWriter;
-    const std::optional<bool> has_gone = writer_watch_->has_gone(watch_);
+    const std::optional<bool> has_gone =
+        open_files_->has_gone(watch_, OpenFileWatch::Access::kWrite);
     if (!has_gone) return SharedMemory::elsewhere();
     return *has_gone ? Elsewhere::kNoWriter : Elsewhere::kWriter;
   }
   bool revoke() override {
     if (is_immutable_) set_immutable(reader_.get(), false);
     const auto writer = reopen(reader_.get(), O_RDWR, size_bytes_);
-    return writer.ok() && take_pages(writer->get(), size_bytes_);
+    is_revoked_ = writer.ok() && take_pages(writer->get(), size_bytes_);
+    return is_revoked_;
   }
 
   absl::Status map(int memfd, bool writable) {
@@ -178,13 +190,14 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     const int fd = opened->get();
     writer_ = SharedFd(*std::move(opened));
     is_immutable_ = (!is_exported_ || is_immutable_) && set_immutable(fd, true);
-    watch_ = writer_watch_->begin(fd);
+    watch_ = open_files_->begin(fd);
     had_writer_ = true;
     return absl::OkStatus();
   }
 
-  const std::shared_ptr<WriterWatch> writer_watch_;
-  const SharedFd reader_;
+  const std::shared_ptr<OpenFileWatch> open_files_;
+  const std::shared_ptr<LeftMappings> left_mappings_;
+  SharedFd reader_;
   const std::vector<UniqueFd> held_pages_;
   SharedFd writer_;
   bool had_writer_ = false;
@@ -193,6 +206,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   std::chrono::steady_clock::time_point writers_locks_dropped_;
   bool is_exported_ = false;
   bool is_immutable_ = false;
+  bool is_revoked_ = false;
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
@@ -202,7 +216,8 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
 MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned huge_page_flags)
     : own_files_(open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC)),
       room_(std::move(room)),
-      writer_watch_(std::make_shared<WriterWatch>()),
+      open_files_(std::make_shared<OpenFileWatch>()),
+      left_mappings_(std::make_shared<LeftMappings>(open_files_)),
       huge_page_flags_(huge_page_flags),
       huge_pages_text_("switched off") {
   if (huge_pages == HugePages::kAuto) probe_huge_pages();
@@ -280,7 +295,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
   auto reader = reopen(fd.get(), O_RDONLY, size_bytes);
   if (!reader.ok()) return reader.status();
   auto memory = std::make_unique<Memfd>(*std::move(reader), std::move(held_pages), size_bytes,
-                                        std::move(held), writer_watch_);
+                                        std::move(held), open_files_, left_mappings_);
   if (mapping == Mapping::kNone) return memory;
   if (auto status = memory->map(fd.get(), mapping == Mapping::kWritable); !status.ok()) {
     return status;

@@ -17,7 +17,8 @@
 
 namespace memlease::server {
 
-class WriterWatch;
+class LeftMappings;
+class OpenFileWatch;
 
 class MemfdDeviceBackend : public DeviceBackend, public PageSource {
  public:
@@ -72,7 +73,8 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   // Its entries are found without waiting for who looks into /proc, as long as it is open.
   const wire::UniqueFd own_files_;
   const Room room_;
-  const std::shared_ptr<WriterWatch> writer_watch_;
+  const std::shared_ptr<OpenFileWatch> open_files_;
+  const std::shared_ptr<LeftMappings> left_mappings_;
   const std::shared_ptr<Held> held_ = std::make_shared<Held>(0);
   const unsigned huge_page_flags_;
   std::atomic<std::uint64_t> committing_{0};  // that all threads have yet to allocate

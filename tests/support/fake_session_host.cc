@@ -39,7 +39,8 @@ absl::StatusOr<server::FileGrant> FakeSessionHost::fetch_file(wire::SessionId se
   if (!writable) {
     fd.reset(::open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
   }
-  return server::FileGrant{wire::SharedFd(std::move(fd)), wire::FileKind::kBoard, content.size(), writable};
+  return server::FileGrant{wire::SharedFd(std::move(fd)), wire::FileKind::kBoard, content.size(),
+                           writable};
 }
 
 absl::StatusOr<server::OpenedArray> FakeSessionHost::open_array(wire::SessionId session,

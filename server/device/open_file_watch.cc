@@ -1,4 +1,4 @@
-#include "server/device/writer_watch.h"
+#include "server/device/open_file_watch.h"
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -12,32 +12,33 @@
 
 namespace memlease::server {
 
-WriterWatch::WriterWatch() : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+OpenFileWatch::OpenFileWatch() : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
-int WriterWatch::begin(int fd) {
+int OpenFileWatch::begin(int fd) {
   const auto path = fmt::format("/proc/self/fd/{}", fd);
   const wire::MutexLock lock(mutex_);
   read_news();  // of an earlier one of this file
-  const int watch = inotify_add_watch(inotify_.get(), path.c_str(), IN_CLOSE_WRITE);
-  if (watch >= 0) has_gone_[watch] = false;
+  const int watch = inotify_add_watch(inotify_.get(), path.c_str(), IN_CLOSE);
+  if (watch >= 0) has_gone_[watch] = {false, false};
   return watch;
 }
 
-std::optional<bool> WriterWatch::has_gone(int watch) {
+std::optional<bool> OpenFileWatch::has_gone(int watch, Access access) {
   const wire::MutexLock lock(mutex_);
   read_news();
   const auto found = has_gone_.find(watch);
-  return found == has_gone_.end() ? std::nullopt : found->second;
+  if (found == has_gone_.end()) return std::nullopt;
+  return found->second[static_cast<std::size_t>(access)];
 }
 
-void WriterWatch::end(int watch) {
+void OpenFileWatch::end(int watch) {
   const wire::MutexLock lock(mutex_);
   if (has_gone_.erase(watch) == 0) return;
   (void)inotify_rm_watch(inotify_.get(), watch);
   read_news();  // of its end
 }
 
-void WriterWatch::read_news() {
+void OpenFileWatch::read_news() {
   std::array<std::byte, 4096> news;
   for (;;) {
     const ssize_t size = read(inotify_.get(), news.data(), news.size());
@@ -48,12 +49,17 @@ void WriterWatch::read_news() {
       std::memcpy(&event, news.data() + at, sizeof event);
       at += sizeof event + event.len;
       if ((event.mask & IN_Q_OVERFLOW) != 0) {
-        for (auto& [watch, has_gone] : has_gone_) {
-          if (has_gone == false) has_gone.reset();
+        for (auto& [watch, gone] : has_gone_) {
+          for (auto& has_gone : gone) {
+            if (has_gone == false) has_gone.reset();
+          }
         }
       }
       const auto found = has_gone_.find(event.wd);
-      if (found != has_gone_.end() && (event.mask & IN_CLOSE_WRITE) != 0) found->second = true;
+      if (found == has_gone_.end()) continue;
+      auto& [read, write] = found->second;
+      if ((event.mask & IN_CLOSE_NOWRITE) != 0) read = true;
+      if ((event.mask & IN_CLOSE_WRITE) != 0) write = true;
     }
   }
 }
