@@ -48,6 +48,15 @@ class ServerQuota {
   grpc::ResourceQuota quota_{"memlease"};
 };
 
+// What is compressed may be a thousand times as much, and gRPC looks at how much it is when it has
+// it: it is not taken apart at all.
+void refuse_compression(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+}
+
 void add_reflection() {
   static const bool added = [] {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -75,6 +84,7 @@ absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices service
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, wire::kCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);
+  refuse_compression(builder);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);

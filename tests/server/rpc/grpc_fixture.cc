@@ -113,8 +113,10 @@ GrpcClient::GrpcClient(std::shared_ptr<grpc::Channel> channel)
 
 GrpcClient::GrpcClient(wire::UniqueFd fd) : GrpcClient(channel_from(std::move(fd))) {}
 
-std::string GrpcClient::who_am_i(const std::string& pattern) {
+std::string GrpcClient::who_am_i(const std::string& pattern,
+                                 grpc_compression_algorithm compression) {
   grpc::ClientContext context;
+  context.set_compression_algorithm(compression);
   context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
   v1::ListRequest request;
   request.set_pattern(pattern);

@@ -51,7 +51,8 @@ class GrpcClient {
   explicit GrpcClient(wire::UniqueFd fd);
 
   // The uid that the server takes the caller for, or the call's error.
-  std::string who_am_i(const std::string& pattern = "");
+  std::string who_am_i(const std::string& pattern = "",
+                       grpc_compression_algorithm compression = GRPC_COMPRESS_NONE);
   // The same, but this client's gRPC answers by a callback.
   std::string who_am_i_by_callback();
   // A call that lasts until Handlers::release, or until it is cancelled.

@@ -203,6 +203,21 @@ TEST_F(GrpcServerTest, ATooLargeMessageCostsOnlyItsCall) {
   EXPECT_TRUE(eventually_connected(1));
 }
 
+// It is small as it comes, and not when it has been taken apart.
+TEST_F(GrpcServerTest, ACompressedMessageIsNotTakenApart) {
+  start();
+  GrpcClient one = client();
+  constexpr std::size_t kFits = 60'000;
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    for (const std::size_t size : {kFits, std::size_t{50} << 20}) {
+      EXPECT_THAT(one.who_am_i(std::string(size, 'x'), algorithm), HasSubstr("ompression"));
+      EXPECT_EQ(one.last_code(), grpc::StatusCode::UNIMPLEMENTED);
+    }
+  }
+  EXPECT_EQ(one.who_am_i(std::string(kFits, 'x')), "0");
+  EXPECT_TRUE(eventually_connected(1));
+}
+
 TEST_F(GrpcServerTest, AsManyCallsOfOneUidAsAConnectionHasStreamsRunAtOnce) {
   start();
   GrpcClient one = client();
