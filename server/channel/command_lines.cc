@@ -9,8 +9,8 @@
 
 namespace memlease::server {
 
-CommandLines::CommandLines(Look look, std::chrono::milliseconds pause)
-    : lines_(std::move(look), pause), names_(read_name, pause) {}
+CommandLines::CommandLines(Look look, std::chrono::milliseconds pause, Look name)
+    : lines_(std::move(look), pause), names_(std::move(name), pause) {}
 
 std::string CommandLines::of(pid_t pid) {
   const auto line = lines_.at(pid);

@@ -23,22 +23,23 @@ class CommandLines {
   using Look = BriefLook<std::string>::Look;
 
   explicit CommandLines(Look look = read_command_line,
-                        std::chrono::milliseconds pause = BriefLook<std::string>::kPause);
+                        std::chrono::milliseconds pause = BriefLook<std::string>::kPause,
+                        Look name = read_name);
 
   // Printable ASCII, at most kMostBytes. Also "" for a process that is gone.
   std::string of(pid_t pid);
 
-  // The name that the kernel has for the process, printable; "" as above.
+  // The process's name alone; "" as above.
   std::string name_of(pid_t pid);
   // The arguments of the process, joined by spaces. Bytes that are not printable ASCII are written
   // as \x1b; what is longer than kMostBytes ends in "...". "": it has none, or it cannot be read.
   static std::string read_command_line(pid_t pid);
+  // The name that the kernel has for the process, printable.
+  static std::string read_name(pid_t pid);
   // As above, for any text, whose arguments end in a zero byte each.
   static std::string printable(std::string arguments);
 
  private:
-  static std::string read_name(pid_t pid);
-
   BriefLook<std::string> lines_;
   BriefLook<std::string> names_;
 };

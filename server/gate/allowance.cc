@@ -11,10 +11,11 @@ void TokenBucket::refill(Clock::time_point now) {
   refilled_ = now;
 }
 
-bool TokenBucket::take(Clock::time_point now) {
+bool TokenBucket::take(Clock::time_point now, std::size_t tokens) {
   refill(now);
-  if (tokens_ < 1) return false;
-  tokens_ -= 1;
+  const auto wanted = static_cast<double>(tokens);
+  if (tokens_ < wanted) return false;
+  tokens_ -= wanted;
   return true;
 }
 
@@ -34,7 +35,8 @@ Allowance::Allowance(const FrameRates& rates)
       pings_(rates.pings),
       settings_(rates.settings),
       window_updates_(rates.window_updates),
-      other_frames_(rates.other_frames) {}
+      other_frames_(rates.other_frames),
+      header_bytes_(rates.header_bytes) {}
 
 TokenBucket& Allowance::bucket_of(Excess kind) {
   switch (kind) {
@@ -48,13 +50,15 @@ TokenBucket& Allowance::bucket_of(Excess kind) {
       return settings_;
     case Excess::kWindowUpdates:
       return window_updates_;
+    case Excess::kHeaderBytes:
+      return header_bytes_;
     default:
       return other_frames_;
   }
 }
 
-std::optional<Excess> Allowance::take(Excess kind, Clock::time_point now) {
-  if (bucket_of(kind).take(now)) return std::nullopt;
+std::optional<Excess> Allowance::take(Excess kind, Clock::time_point now, std::size_t tokens) {
+  if (bucket_of(kind).take(now, tokens)) return std::nullopt;
   return kind;
 }
 

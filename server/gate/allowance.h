@@ -25,6 +25,8 @@ struct FrameRates {
   Rate settings{100, 1'000};
   Rate window_updates{60'000, 120'000};  // gRPC makes up to three a call
   Rate other_frames{1'000, 10'000};
+  // A call has some 80. gRPC takes a second for 12,000,000, where each four are a field.
+  Rate header_bytes{1'500'000, 1'000'000};
 };
 
 struct FrameLimits {
@@ -40,7 +42,8 @@ inline constexpr FrameRates kUidFrameRates{.new_streams{100'000, 200'000},
                                            .pings{6'400, 64'000},
                                            .settings{6'400, 64'000},
                                            .window_updates{300'000, 600'000},
-                                           .other_frames{10'000, 100'000}};
+                                           .other_frames{10'000, 100'000},
+                                           .header_bytes{3'000'000, 2'000'000}};
 
 // Full at first. What it is asked for after the last token was taken is not granted. `now` of a
 // call may be before that of another, and counts as the same time then.
@@ -49,8 +52,8 @@ class TokenBucket {
   using Clock = std::chrono::steady_clock;
   explicit TokenBucket(Rate rate) : rate_(rate), tokens_(rate.burst) {}
 
-  // True: granted, and one token less.
-  bool take(Clock::time_point now);
+  // True: granted, and so many tokens less.
+  bool take(Clock::time_point now, std::size_t tokens = 1);
   // What has happened cannot be refused. It leaves a debt, of no more than a burst.
   void take_anyway(Clock::time_point now);
   // Has more been taken anyway than has been refilled since?
@@ -72,8 +75,8 @@ class Allowance {
   explicit Allowance(const FrameRates& rates);
 
   // Nothing, if it is granted; else `kind`, which the connection is to be cut for. `kind` is one of
-  // kNewStreams to kOtherFrames.
-  std::optional<Excess> take(Excess kind, Clock::time_point now);
+  // kNewStreams to kHeaderBytes.
+  std::optional<Excess> take(Excess kind, Clock::time_point now, std::size_t tokens = 1);
   // The same for a call that begins. kResets while abandon_stream() has left a debt.
   std::optional<Excess> open_stream(Clock::time_point now);
   // A stream was left open when its connection closed: that is a reset, too. Who is in debt by
@@ -89,6 +92,7 @@ class Allowance {
   TokenBucket settings_;
   TokenBucket window_updates_;
   TokenBucket other_frames_;
+  TokenBucket header_bytes_;
 };
 
 }  // namespace memlease::server

@@ -20,15 +20,16 @@ enum class Excess : std::size_t {
   kSettings,
   kWindowUpdates,
   kOtherFrames,
+  kHeaderBytes,
   kUnreadReplies,  // nothing was read for too long
   kWaiters,        // threads that wait at the client's end: one message took the kernel 100 ms
   kMemory,         // of the daemon's, which is nearly used up: its user's calls kept most of it
 };
 
-inline constexpr std::array<std::string_view, 14> kExcessNames{
-    "not_http2",    "frame_size",     "header_block", "open_streams", "bytes_in_flight",
-    "new_streams",  "resets",         "pings",        "settings",     "window_updates",
-    "other_frames", "unread_replies", "waiters",      "memory"};
+inline constexpr std::array<std::string_view, 15> kExcessNames{
+    "not_http2",    "frame_size",   "header_block",   "open_streams", "bytes_in_flight",
+    "new_streams",  "resets",       "pings",          "settings",     "window_updates",
+    "other_frames", "header_bytes", "unread_replies", "waiters",      "memory"};
 
 // "frame_size": a label of the metrics.
 constexpr std::string_view name_of(Excess excess) {

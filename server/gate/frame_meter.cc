@@ -80,6 +80,8 @@ std::optional<Excess> FrameMeter::measure_data(const FrameHeader& frame, Clock::
 std::optional<Excess> FrameMeter::measure_headers(const FrameHeader& frame, Clock::time_point now) {
   header_block_bytes_ += FrameHeader::kBytes + frame.length;
   if (header_block_bytes_ > kMostHeaderBytes) return Excess::kHeaderBlock;
+  const auto too_much = take(Excess::kHeaderBytes, now, FrameHeader::kBytes + frame.length);
+  if (too_much) return too_much;
   if ((frame.flags & FrameHeader::kEndHeaders) != 0) header_block_bytes_ = 0;
   // Of a client they are odd, and go up.
   const bool is_new =
@@ -103,9 +105,9 @@ std::optional<Excess> FrameMeter::measure_reset(const FrameHeader& frame, Clock:
   return take(Excess::kResets, now);
 }
 
-std::optional<Excess> FrameMeter::take(Excess kind, Clock::time_point now) {
-  const auto own = own_.take(kind, now);
-  return own ? own : of_uid_.take(kind, now);
+std::optional<Excess> FrameMeter::take(Excess kind, Clock::time_point now, std::size_t tokens) {
+  const auto own = own_.take(kind, now, tokens);
+  return own ? own : of_uid_.take(kind, now, tokens);
 }
 
 void FrameMeter::close(std::uint32_t stream) {

@@ -63,7 +63,7 @@ class FrameMeter {
   std::optional<Excess> measure_data(const FrameHeader& frame, Clock::time_point now);
   std::optional<Excess> measure_headers(const FrameHeader& frame, Clock::time_point now);
   std::optional<Excess> measure_reset(const FrameHeader& frame, Clock::time_point now);
-  std::optional<Excess> take(Excess kind, Clock::time_point now);
+  std::optional<Excess> take(Excess kind, Clock::time_point now, std::size_t tokens = 1);
   // Its charges end, and what it had in flight. None of that number: does nothing.
   void close(std::uint32_t stream);
 

@@ -90,6 +90,22 @@ TEST(CommandLines, AfterAWaitInVainTheLoopDoesNotWaitForAWhile) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(lines.of(::getpid()), "test_channel");
 }
 
+// Whoever is kept from a processor has locked a directory of /proc.
+TEST(CommandLines, AProcessWhoseNameCannotBeReadNowHasNone) {
+  std::promise<void> lock;
+  const std::shared_future<void> free(lock.get_future());
+  const auto read = [free](pid_t) {
+    free.wait();
+    return "name"s;
+  };
+  CommandLines lines([](pid_t) { return ""s; }, std::chrono::milliseconds(0), read);
+  EXPECT_EQ(lines.of(::getpid()), "");
+  EXPECT_EQ(lines.name_of(::getpid()), "");
+  lock.set_value();
+  while (lines.of(::getpid()) != "name") {
+  }
+}
+
 TEST(CommandLines, AnEndDoesNotWaitForAReadThatIsHeldUp) {
   auto lock = std::make_shared<std::promise<void>>();
   const std::shared_future<void> free(lock->get_future());

@@ -95,8 +95,16 @@ const Flood kFloods[] = {
      [] { return always(repeated(http2_frame(Http2::kPing, 0, 0, "12345678"), 500)); }, false},
     {"Settings", "settings", kSettings,
      [] { return always(repeated(http2_frame(Http2::kSettings, 0, 0, kNoWindow), 500)); }, false},
-    {"Priorities", "other_frames", kSettings, [] {
+    {"Priorities", "other_frames", kSettings,
+     [] {
        return always(repeated(http2_frame(Http2::kPriority, 0, 1, std::string(5, '\1')), 500));
+     }},
+    {"HeaderFields", "header_bytes", kSettings, [] {
+       return on_new_streams(10, [](std::uint32_t stream) {
+         return http2_frame(
+             Http2::kHeaders, Http2::kEndHeaders | Http2::kEndStream, stream,
+             grpc_request("/memlease.v1.Admin/Status") + repeated(http2_field("a", ""), 3'000));
+       });
      }}};
 
 class Http2Floods : public ::testing::TestWithParam<Flood> {

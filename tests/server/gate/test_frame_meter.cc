@@ -133,6 +133,30 @@ TEST_P(FrameMeterFloods, AreCut) {
   EXPECT_EQ(send(GetParam().frame), GetParam().excess);
 }
 
+// A few bytes are a field, which gRPC takes apart before it knows that there are too many.
+TEST_F(FrameMeterTest, CutsWhoSendsMoreHeadersThanCallsHave) {
+  const auto call_with_many = [&](std::uint32_t stream) {
+    const auto excess =
+        send(http2_frame(Http2::kHeaders, Http2::kEndHeaders, stream, std::string(60'000, 'x')));
+    reply(answer(stream));
+    return excess;
+  };
+  for (int connection = 0; connection < 2; ++connection) {
+    reconnect();
+    ASSERT_EQ(send(kBegin), std::nullopt);
+    for (std::uint32_t i = 0; i < 16; ++i) ASSERT_EQ(call_with_many(2 * i + 1), std::nullopt) << i;
+    EXPECT_EQ(call_with_many(33), Excess::kHeaderBytes);
+  }
+  reconnect();
+  ASSERT_EQ(send(kBegin), std::nullopt);
+  EXPECT_EQ(call_with_many(1), std::nullopt);
+  EXPECT_EQ(call_with_many(3), Excess::kHeaderBytes) << "of all of the user's";
+  now_ += milliseconds(100);
+  reconnect();
+  ASSERT_EQ(send(kBegin), std::nullopt);
+  EXPECT_EQ(call_with_many(1), std::nullopt);
+}
+
 TEST_F(FrameMeterTest, CutsAHeaderBlockWithoutEnd) {
   const std::string more = http2_frame(Http2::kContinuation, 0, 1, std::string(16'000, 'x'));
   ASSERT_EQ(send(kBegin + headers(1, 0) + repeated(more, 4)), std::nullopt);
