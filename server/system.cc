@@ -9,14 +9,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <string>
-#include <vector>
+
+#include "wire/process_stat.h"
 
 namespace memlease::server {
 namespace {
@@ -64,30 +60,19 @@ wire::Incarnation new_incarnation() {
 
 // All else stays what it is: proc(5), "/proc/pid/stat".
 bool hide_command_line() {
-  std::ifstream file("/proc/self/stat");
-  std::string line;
-  std::getline(file, line);
-  std::istringstream behind_name(line.substr(line.rfind(')') + 1));
-  const std::vector<std::string> words{std::istream_iterator<std::string>(behind_name), {}};
-  if (words.size() < 49) return false;
-  // By the number that it has there: the third is the first behind the name.
-  const auto field = [&words](std::size_t number) {
-    const std::string& word = words.at(number - 3);
-    std::uint64_t value = 0;
-    std::from_chars(word.data(), word.data() + word.size(), value);
-    return value;
-  };
+  const auto stat = wire::ProcessStat::of(0);
+  if (!stat) return false;
   prctl_mm_map map{};
-  map.start_code = field(26);
-  map.end_code = field(27);
-  map.start_stack = field(28);
-  map.start_data = field(45);
-  map.end_data = field(46);
-  map.start_brk = field(47);
+  map.start_code = stat->field(26);
+  map.end_code = stat->field(27);
+  map.start_stack = stat->field(28);
+  map.start_data = stat->field(45);
+  map.end_data = stat->field(46);
+  map.start_brk = stat->field(47);
   map.brk = reinterpret_cast<std::uintptr_t>(sbrk(0));
-  map.arg_start = map.arg_end = field(48);
-  map.env_start = field(50);
-  map.env_end = field(51);
+  map.arg_start = map.arg_end = stat->field(48);
+  map.env_start = stat->field(50);
+  map.env_end = stat->field(51);
   map.exe_fd = static_cast<std::uint32_t>(-1);
   return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0) == 0;
 }

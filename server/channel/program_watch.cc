@@ -1,17 +1,10 @@
 #include "server/channel/program_watch.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <string_view>
 #include <utility>
 
-#include "fmt/format.h"
 #include "server/channel/process_watch.h"
-#include "wire/unique_fd.h"
+#include "wire/process_stat.h"
 
 namespace memlease::server {
 namespace {
@@ -22,20 +15,8 @@ constexpr std::chrono::milliseconds kLongestPause{10'000};
 }  // namespace
 
 std::optional<ProgramMark> program_of(pid_t pid) {
-  const wire::UniqueFd file(
-      ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 2'048> line;  // the name, and some fifty numbers
-  const ssize_t size = file ? ::read(file.get(), line.data(), line.size()) : -1;
-  std::string_view fields(line.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  // proc(5): the second field, in parentheses, may have any characters; startstack is the 28th.
-  std::size_t at = fields.rfind(')');
-  for (int number = 2; number < 28 && at != std::string_view::npos; ++number) {
-    at = fields.find(' ', at + 1);
-  }
-  if (at == std::string_view::npos) return std::nullopt;
-  fields.remove_prefix(at + 1);
-  ProgramMark stack = 0;
-  std::from_chars(fields.data(), fields.data() + fields.size(), stack);
+  const auto stat = pid > 0 ? wire::ProcessStat::of(pid) : std::nullopt;
+  const ProgramMark stack = stat ? stat->field(28) : 0;  // startstack
   if (stack == 0) return std::nullopt;
   return stack;
 }
