@@ -21,7 +21,6 @@
 #include "wire/array_spec.h"
 #include "wire/error.h"
 #include "wire/place.h"
-#include "wire/session_pages.h"
 
 namespace memlease::server {
 namespace {
@@ -87,7 +86,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       config_(config),
       memory_watch_(*clock_),
       huge_pages_watch_(*clock_),
-      broker_({host_memory_, spare_page_, *clock_, fill_random,
+      broker_({host_memory_, spare_pages_, *clock_, fill_random,
                [this](uid_t payer, std::shared_ptr<Garbage> garbage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                    mutex_) { discards_.push_back({payer, std::move(garbage)}); },
                [this] { return has_memory(); }, payer_of()},
@@ -182,7 +181,7 @@ class Daemon::Crowd final : public Garbage {
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
-  bool wants_spare_page = false;
+  bool wants_spares = false;
   Discards discards;
   LateWakes::Words crowded;
   std::vector<HistoryEvent> events;
@@ -195,7 +194,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     look_at_mechanisms();
     events = unannounced(broker_.history(), announced_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
-    wants_spare_page = spare_page_.begin_making();
+    wants_spares = spare_pages_.begin_making();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
   }
   if (!crowded.empty()) {
@@ -207,18 +206,27 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
-  if (wants_spare_page) {
-    loop_.post([this] { loop_.after(kSparePageDelay, [this] { make_spare_page(); }); });
+  if (wants_spares) {
+    loop_.post([this] { loop_.after(kSparePageDelay, [this] { make_spare_pages(); }); });
   }
   if (!events.empty()) announce(events);
 }
 
-// Without the mutex, as it takes a while.
-void Daemon::make_spare_page() {
-  auto page = host_memory_.create_pages(wire::kSessionPageBytes, /*daemon_writes=*/false,
-                                        wire::ReserveKept::kAll);
-  const wire::MutexLock lock(mutex_);
-  spare_page_.keep(page.ok() ? *std::move(page) : nullptr);
+// One by one, and without the mutex, as it takes a while.
+void Daemon::make_spare_pages() {
+  std::optional<SparePages::Kind> kind;
+  {
+    const wire::MutexLock lock(mutex_);
+    if (const auto* next = spare_pages_.next()) kind = *next;
+    if (!kind) return spare_pages_.end_making();
+  }
+  auto page =
+      host_memory_.create_pages(kind->size_bytes, kind->daemon_writes, wire::ReserveKept::kAll);
+  {
+    const wire::MutexLock lock(mutex_);
+    spare_pages_.keep(*kind, page.ok() ? *std::move(page) : nullptr);
+  }
+  loop_.post([this] { make_spare_pages(); });
 }
 
 void Daemon::look_at_mechanisms() {

@@ -26,7 +26,7 @@
 #include "server/core/payers.h"
 #include "server/core/session_host.h"
 #include "server/device/memfd_device_backend.h"
-#include "server/device/spare_page.h"
+#include "server/device/spare_pages.h"
 #include "server/disposer.h"
 #include "server/gpus.h"
 #include "server/loop/event_loop.h"
@@ -130,7 +130,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   void watch_unused(std::chrono::milliseconds after);
   void give_back_unused();
   // For the next one who opens a first array. On the loop's thread.
-  void make_spare_page() ABSL_LOCKS_EXCLUDED(mutex_);
+  void make_spare_pages() ABSL_LOCKS_EXCLUDED(mutex_);
   // While sessions with many arrays end: works that off, with pauses in which others are served. On
   // the loop's thread.
   void watch_ends() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -170,7 +170,7 @@ class Daemon final : public SessionHost, public ServiceHost {
     const wire::MutexLock lock(mutex_);
     settle();
   }};
-  SparePage spare_page_ ABSL_GUARDED_BY(mutex_){host_memory_};
+  SparePages spare_pages_ ABSL_GUARDED_BY(mutex_){host_memory_};
   Broker broker_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had
 

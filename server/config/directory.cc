@@ -150,8 +150,11 @@ absl::Status Directory::open() {
 
 absl::Status Directory::take_lock() {
   for (;;) {
-    wire::UniqueFd file(
-        ::openat(fd_.get(), wire::kLockFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    wire::UniqueFd file(::openat(fd_.get(), wire::kLockFile, kFlags));
+    if (!file && errno == ENOENT) {
+      file.reset(::openat(fd_.get(), wire::kLockFile, kFlags | O_CREAT, 0600));
+    }
     if (!file) {
       return errno_error(code_for(errno),
                          fmt::format("cannot open '{}/{}'", path_, wire::kLockFile), errno,
@@ -313,6 +316,9 @@ absl::Status Directory::use(std::vector<PassedSocket>& sockets) {
                                   has_attach ? wire::kControlSocket : wire::kAttachSocket));
   }
   for (const auto& [name, socket] : named) passed_[name] = std::move(socket->fd);
+  // To create and to remove something waits for who does that, too, perhaps in vain, and is kept
+  // from a processor: as long as he likes. Where all else is there already nothing need be made.
+  for (Entry& entry : entries_) entry.made = entry.made && !sockets_passed_;
   return absl::OkStatus();
 }
 

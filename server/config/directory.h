@@ -25,7 +25,7 @@ class Directory {
 
   Directory(Directory&&) = default;
   Directory& operator=(Directory&&) = delete;
-  // Removes the sockets and the lock file, not the directory.
+  // Removes the sockets and the lock file, not the directory; neither where sockets were passed.
   ~Directory();
 
   // Sockets that a service manager has bound to the names that listen() will be asked for: all of

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "wire/unique_fd.h"
 
@@ -18,8 +19,11 @@ namespace memlease::server {
 
 inline constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 
+// So that the pages are there, and are read from the file. kOutOfMemory.
+absl::Status write_zeros(int fd, std::uint64_t at, std::uint64_t size_bytes);
+
 // The pipes, until whose ends it holds. `pages_of_range`: how many of each range of a huge page.
-// Writes a zero to each, so it is for a file that nobody has yet.
+// Writes zeros to them, so it is for a file that nobody has yet.
 absl::StatusOr<std::vector<wire::UniqueFd>> hold_pages(int fd, std::uint64_t size_bytes,
                                                        std::uint64_t pages_of_range);
 

@@ -175,9 +175,13 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   absl::Status map(int memfd, bool writable) {
     read_only_ = !writable;
     void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                      MAP_SHARED | MAP_POPULATE, memfd, 0);
+                      MAP_SHARED, memfd, 0);
     if (data == MAP_FAILED) return allocation_error("mmap", size_bytes_);
     data_ = static_cast<std::byte*>(data);
+    // Who looks later may wait for who has them, too. What is read brings those behind it along.
+    for (std::uint64_t at = 0; at < size_bytes_; at += 4096) {
+      static_cast<void>(*static_cast<volatile std::byte*>(data_ + at));
+    }
     return absl::OkStatus();
   }
 
@@ -226,7 +230,7 @@ MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned
 // Touches every page, in steps, so that a lack of memory is an error here and no signal later. All
 // of it is looked for at first, so that what does not fit takes nothing from others meanwhile.
 absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsigned flags,
-                                        wire::ReserveKept kept) {
+                                        Mapping mapping, wire::ReserveKept kept) {
   // The pool of huge pages refuses by itself, and no group pays for what comes from there.
   if ((flags & MFD_HUGETLB) != 0) return allocate(fd, 0, size_bytes);
   committing_.fetch_add(size_bytes);
@@ -239,7 +243,9 @@ absl::Status MemfdDeviceBackend::commit(int fd, std::uint64_t size_bytes, unsign
     const std::uint64_t held = *held_;
     const std::uint64_t others = wanted - std::min(wanted, size_bytes - done);
     status = look_for_room(wanted, held - std::min(held, wanted), others, kept);
-    if (status.ok()) status = allocate(fd, done, step);
+    // Pages that the daemon maps are written at once: the kernel then has less to do for each.
+    const bool maps = mapping != Mapping::kNone;
+    if (status.ok()) status = maps ? write_zeros(fd, done, step) : allocate(fd, done, step);
     if (!status.ok()) break;
     committing_.fetch_sub(step);
     done += step;
@@ -281,7 +287,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
     return allocation_error("ftruncate", size_bytes);
   }
   HeldBytes held(held_, (flags & MFD_HUGETLB) != 0 ? 0 : size_bytes);
-  if (auto status = commit(fd.get(), size_bytes, flags, kept); !status.ok()) return status;
+  if (auto status = commit(fd.get(), size_bytes, flags, mapping, kept); !status.ok()) return status;
   std::vector<UniqueFd> held_pages;
   if ((flags & MFD_HUGETLB) == 0) {
     auto pipes = hold_pages(fd.get(), size_bytes,

@@ -65,7 +65,8 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   absl::StatusOr<std::unique_ptr<SharedMemory>> make(const char* name, std::uint64_t size_bytes,
                                                      unsigned flags, Mapping mapping,
                                                      wire::ReserveKept kept);
-  absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags, wire::ReserveKept kept);
+  absl::Status commit(int fd, std::uint64_t size_bytes, unsigned flags, Mapping mapping,
+                      wire::ReserveKept kept);
   // `others_bytes`: of those that are wanted.
   absl::Status look_for_room(std::uint64_t wanted_bytes, std::uint64_t held_bytes,
                              std::uint64_t others_bytes, wire::ReserveKept kept) const;

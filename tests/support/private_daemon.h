@@ -52,6 +52,8 @@ class PrivateDaemon {
   std::string unsettled(std::size_t sessions = 0, int timeout_ms = 2'000);
   // Shared files that the daemon has open. Needs root, as the daemon cannot be looked into.
   std::size_t memfds() const;
+  // Of these, those that it keeps ready once somebody was there: one of each kind of page file.
+  static constexpr std::size_t kSpareFiles = 3;
   std::size_t open_files() const;
   std::size_t threads() const;
   // A line of /proc/PID/status that is in kB, such as "VmRSS"; a test failure if there is none.

@@ -69,7 +69,39 @@ TEST_F(PassedSocketsTest, AreUsedAsTheyAreAndStayAtTheEnd) {
   }
   EXPECT_TRUE(exists(wire::kControlSocket));
   EXPECT_TRUE(exists(wire::kAttachSocket)) << "its name is its maker's to take away";
-  EXPECT_FALSE(exists(wire::kLockFile));
+  EXPECT_TRUE(exists(wire::kLockFile))
+      << "the next one has nothing to make, and no end to wait for";
+}
+
+struct ::stat info_of(const std::string& path) {
+  struct ::stat info{};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0);
+  return info;
+}
+
+// Who creates a file there in vain, and is kept from a processor, holds up who creates or removes.
+TEST_F(PassedSocketsTest, NothingIsCreatedOrRemovedByADaemonThatFindsAllThere) {
+  std::vector<PassedSocket> sockets = both();
+  const auto run_once = [&](std::vector<PassedSocket> passed_on) {
+    auto directory = Directory::lock(path_);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    EXPECT_TRUE(directory->use(passed_on).ok());
+    EXPECT_EQ(wire::code_of(Directory::lock(path_).status()), ErrorCode::kBusy);
+  };
+  const auto copies = [&] {
+    std::vector<PassedSocket> all;
+    for (const PassedSocket& socket : sockets) {
+      all.push_back({wire::UniqueFd(::fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0)), socket.name});
+    }
+    return all;
+  };
+  run_once(copies());
+  const struct ::stat directory = info_of(path_);
+  const struct ::stat lock = info_of(at(wire::kLockFile));
+  run_once(copies());
+  EXPECT_EQ(info_of(at(wire::kLockFile)).st_ino, lock.st_ino);
+  EXPECT_EQ(info_of(path_).st_mtim.tv_nsec, directory.st_mtim.tv_nsec);
+  EXPECT_EQ(info_of(path_).st_mtim.tv_sec, directory.st_mtim.tv_sec);
 }
 
 // A daemon that somebody starts by hand, where a unit of sockets waits for its first client.
