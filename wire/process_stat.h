@@ -15,7 +15,8 @@ class ProcessStat {
   // Of this process with 0. Nothing where there is none that is seen from here. Takes no lock of
   // that process; it takes long where it has many threads.
   static std::optional<ProcessStat> of(pid_t pid);
-  // By the number that it has in proc(5), from 4 to 51. What this process may not see is 0.
+  // By the number that it has in proc(5), from 4 to 51. What this process may not see is 0, and so
+  // is what is negative.
   std::uint64_t field(std::size_t number) const { return fields_.at(number - kFirst); }
 
  private:

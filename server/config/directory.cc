@@ -104,11 +104,16 @@ absl::StatusOr<Directory> Directory::lock(const std::string& path) {
 }
 
 absl::Status Directory::open() {
-  if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
-    return errno_error(code_for(errno), fmt::format("cannot make the directory '{}'", path_), errno,
-                       "Make its parent directory, or choose another one with --directory.");
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  fd_.reset(::open(path_.c_str(), kFlags));
+  if (!fd_ && errno == ENOENT) {
+    if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
+      return errno_error(code_for(errno), fmt::format("cannot make the directory '{}'", path_),
+                         errno,
+                         "Make its parent directory, or choose another one with --directory.");
+    }
+    fd_.reset(::open(path_.c_str(), kFlags));
   }
-  fd_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd_) {
     const int error = errno;
     struct stat found{};

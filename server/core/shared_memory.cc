@@ -16,15 +16,19 @@ void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionR
 
 // A lease for reading is not given where somebody has the file open for writing, which a memfd's
 // own descriptor does not count as: fcntl(2), F_SETLEASE. It is the open file's, which others have.
+Elsewhere elsewhere_by_lease(int reader) {
+  if (fcntl(reader, F_SETLEASE, F_RDLCK) != 0) {
+    return errno == EAGAIN ? Elsewhere::kWriter : Elsewhere::kUnknown;
+  }
+  (void)fcntl(reader, F_SETLEASE, F_UNLCK);
+  return Elsewhere::kNoWriter;
+}
+
 Elsewhere SharedMemory::elsewhere() {
   if (handle() != nullptr) return Elsewhere::kUnknown;
   const auto reader = export_fd(false);
-  if (!reader.ok()) return Elsewhere::kWriter;  // perhaps: there is no descriptor to ask by
-  if (fcntl(reader->get(), F_SETLEASE, F_RDLCK) != 0) {
-    return errno == EAGAIN ? Elsewhere::kWriter : Elsewhere::kUnknown;
-  }
-  (void)fcntl(reader->get(), F_SETLEASE, F_UNLCK);
-  return Elsewhere::kNoWriter;
+  // Perhaps: there is no descriptor to ask by.
+  return reader.ok() ? elsewhere_by_lease(reader->get()) : Elsewhere::kWriter;
 }
 
 // The seals are against other sizes; pages may go.

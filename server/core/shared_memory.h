@@ -47,6 +47,9 @@ class SharedMemory {
   virtual bool revoke() { return true; }
 };
 
+// What elsewhere() tells, by a descriptor that only reads.
+Elsewhere elsewhere_by_lease(int reader);
+
 // For a SharedMemory that is mapped for reading: lets `change` write it.
 void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionRef<void()> change);
 

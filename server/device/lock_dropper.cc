@@ -4,6 +4,7 @@
 
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace memlease::server {
 namespace {
@@ -23,7 +24,7 @@ LockDropper& LockDropper::get() {
 
 bool LockDropper::begin(const wire::SharedFd& fd) {
   const wire::MutexLock lock(mutex_);
-  if (fd_ || !has_thread()) return false;
+  if (is_at_one_ || fd_ || !has_thread()) return false;
   fd_ = fd;
   changed_.notify_all();
   return true;
@@ -44,11 +45,13 @@ void LockDropper::run() {
   wire::MutexLock lock(mutex_);
   for (;;) {
     while (!fd_) changed_.wait(mutex_);
-    const int fd = fd_.get();
+    wire::SharedFd fd = std::exchange(fd_, {});
+    is_at_one_ = true;
     lock.unlock();
-    drop_locks(fd);
+    drop_locks(fd.get());
+    fd.reset();
     lock.lock();
-    fd_.reset();  // others keep it: whoever has it to close asks is_shared() first
+    is_at_one_ = false;
   }
 }
 

@@ -27,7 +27,8 @@ class LockDropper {
   wire::Mutex mutex_;
   wire::CondVar changed_;
   bool has_thread_ ABSL_GUARDED_BY(mutex_) = false;
-  wire::SharedFd fd_ ABSL_GUARDED_BY(mutex_);  // none: there is nothing to do
+  bool is_at_one_ ABSL_GUARDED_BY(mutex_) = false;
+  wire::SharedFd fd_ ABSL_GUARDED_BY(mutex_);  // the next one
 };
 
 }  // namespace memlease::server

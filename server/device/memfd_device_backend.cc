@@ -18,7 +18,6 @@
 #include "fmt/format.h"
 #include "server/device/allocation_error.h"
 #include "server/device/held_pages.h"
-#include "server/device/left_mappings.h"
 #include "server/device/lock_dropper.h"
 #include "server/device/open_file_watch.h"
 #include "wire/error.h"
@@ -117,20 +116,13 @@ class MemfdDeviceBackend::HeldBytes {
 class MemfdDeviceBackend::Memfd : public SharedMemory {
  public:
   Memfd(UniqueFd reader, std::vector<UniqueFd> held_pages, std::uint64_t size_bytes, HeldBytes held,
-        std::shared_ptr<OpenFileWatch> open_files, std::shared_ptr<LeftMappings> left_mappings)
+        std::shared_ptr<OpenFileWatch> open_files)
       : open_files_(std::move(open_files)),
-        left_mappings_(std::move(left_mappings)),
         reader_(std::move(reader)),
         held_pages_(std::move(held_pages)),
         size_bytes_(size_bytes),
         held_(std::move(held)) {}
   ~Memfd() override {
-    reader_.reset();
-    writer_.reset();
-    if (is_revoked_ && data_ != nullptr) {
-      left_mappings_->unmap(data_, size_bytes_, watch_);
-      return;
-    }
     if (data_ != nullptr) munmap(data_, size_bytes_);
     open_files_->end(watch_);
   }
@@ -142,7 +134,6 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     if (writable && !writer_) {
       if (auto status = make_writer(); !status.ok()) return status;
     }
-    if (!is_exported_ && !writable) watch_ = open_files_->begin(reader_.get());
     is_exported_ = true;
     const SharedFd& opened = writable ? writer_ : reader_;
     auto& dropped = writable ? writers_locks_dropped_ : readers_locks_dropped_;
@@ -160,16 +151,14 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
     if (writer_.is_shared()) return Elsewhere::kWriter;
     writer_.reset();
     if (!had_writer_) return Elsewhere::kNoWriter;
-    const std::optional<bool> has_gone =
-        open_files_->has_gone(watch_, OpenFileWatch::Access::kWrite);
-    if (!has_gone) return SharedMemory::elsewhere();
+    const std::optional<bool> has_gone = open_files_->has_gone(watch_);
+    if (!has_gone) return elsewhere_by_lease(reader_.get());
     return *has_gone ? Elsewhere::kNoWriter : Elsewhere::kWriter;
   }
   bool revoke() override {
     if (is_immutable_) set_immutable(reader_.get(), false);
     const auto writer = reopen(reader_.get(), O_RDWR, size_bytes_);
-    is_revoked_ = writer.ok() && take_pages(writer->get(), size_bytes_);
-    return is_revoked_;
+    return writer.ok() && take_pages(writer->get(), size_bytes_);
   }
 
   absl::Status map(int memfd, bool writable) {
@@ -200,8 +189,7 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   }
 
   const std::shared_ptr<OpenFileWatch> open_files_;
-  const std::shared_ptr<LeftMappings> left_mappings_;
-  SharedFd reader_;
+  const SharedFd reader_;
   const std::vector<UniqueFd> held_pages_;
   SharedFd writer_;
   bool had_writer_ = false;
@@ -210,7 +198,6 @@ class MemfdDeviceBackend::Memfd : public SharedMemory {
   std::chrono::steady_clock::time_point writers_locks_dropped_;
   bool is_exported_ = false;
   bool is_immutable_ = false;
-  bool is_revoked_ = false;
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
   bool read_only_ = false;
@@ -221,7 +208,6 @@ MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Room room, unsigned
     : own_files_(open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC)),
       room_(std::move(room)),
       open_files_(std::make_shared<OpenFileWatch>()),
-      left_mappings_(std::make_shared<LeftMappings>(open_files_)),
       huge_page_flags_(huge_page_flags),
       huge_pages_text_("switched off") {
   if (huge_pages == HugePages::kAuto) probe_huge_pages();
@@ -301,7 +287,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::make(const cha
   auto reader = reopen(fd.get(), O_RDONLY, size_bytes);
   if (!reader.ok()) return reader.status();
   auto memory = std::make_unique<Memfd>(*std::move(reader), std::move(held_pages), size_bytes,
-                                        std::move(held), open_files_, left_mappings_);
+                                        std::move(held), open_files_);
   if (mapping == Mapping::kNone) return memory;
   if (auto status = memory->map(fd.get(), mapping == Mapping::kWritable); !status.ok()) {
     return status;

@@ -17,7 +17,6 @@
 
 namespace memlease::server {
 
-class LeftMappings;
 class OpenFileWatch;
 
 class MemfdDeviceBackend : public DeviceBackend, public PageSource {
@@ -75,7 +74,6 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   const wire::UniqueFd own_files_;
   const Room room_;
   const std::shared_ptr<OpenFileWatch> open_files_;
-  const std::shared_ptr<LeftMappings> left_mappings_;
   const std::shared_ptr<Held> held_ = std::make_shared<Held>(0);
   const unsigned huge_page_flags_;
   std::atomic<std::uint64_t> committing_{0};  // that all threads have yet to allocate

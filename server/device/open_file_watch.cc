@@ -18,17 +18,16 @@ int OpenFileWatch::begin(int fd) {
   const auto path = fmt::format("/proc/self/fd/{}", fd);
   const wire::MutexLock lock(mutex_);
   read_news();  // of an earlier one of this file
-  const int watch = inotify_add_watch(inotify_.get(), path.c_str(), IN_CLOSE);
-  if (watch >= 0) has_gone_[watch] = {false, false};
+  const int watch = inotify_add_watch(inotify_.get(), path.c_str(), IN_CLOSE_WRITE);
+  if (watch >= 0) has_gone_[watch] = false;
   return watch;
 }
 
-std::optional<bool> OpenFileWatch::has_gone(int watch, Access access) {
+std::optional<bool> OpenFileWatch::has_gone(int watch) {
   const wire::MutexLock lock(mutex_);
   read_news();
   const auto found = has_gone_.find(watch);
-  if (found == has_gone_.end()) return std::nullopt;
-  return found->second[static_cast<std::size_t>(access)];
+  return found == has_gone_.end() ? std::nullopt : found->second;
 }
 
 void OpenFileWatch::end(int watch) {
@@ -49,17 +48,12 @@ void OpenFileWatch::read_news() {
       std::memcpy(&event, news.data() + at, sizeof event);
       at += sizeof event + event.len;
       if ((event.mask & IN_Q_OVERFLOW) != 0) {
-        for (auto& [watch, gone] : has_gone_) {
-          for (auto& has_gone : gone) {
-            if (has_gone == false) has_gone.reset();
-          }
+        for (auto& [watch, has_gone] : has_gone_) {
+          if (has_gone == false) has_gone.reset();
         }
       }
       const auto found = has_gone_.find(event.wd);
-      if (found == has_gone_.end()) continue;
-      auto& [read, write] = found->second;
-      if ((event.mask & IN_CLOSE_NOWRITE) != 0) read = true;
-      if ((event.mask & IN_CLOSE_WRITE) != 0) write = true;
+      if (found != has_gone_.end() && (event.mask & IN_CLOSE_WRITE) != 0) found->second = true;
     }
   }
 }

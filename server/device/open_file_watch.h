@@ -1,13 +1,11 @@
-// Tells when nobody but the daemon has a file any more.
+// Tells when nobody can write a file any more.
 //
-// All who have one share an open file that reads it, or one that writes it, and the kernel says
-// when an open file goes (inotify(7), IN_CLOSE_WRITE, IN_CLOSE_NOWRITE): that is when nobody has it
-// open or mapped any more. A lease tells who can write, too (fcntl(2), F_SETLEASE), but who asks
-// for one waits for whoever reads the list of all locks of files (/proc/locks), which may be for as
-// long as he likes. Thread-safe.
+// All who may write one share an open file, and the kernel says when an open file goes that could
+// write (inotify(7), IN_CLOSE_WRITE): that is when nobody has it open or mapped any more. A lease
+// tells that, too (fcntl(2), F_SETLEASE), but who asks for one waits for whoever reads the list of
+// all locks of files (/proc/locks), which may be for as long as he likes. Thread-safe.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 
@@ -18,26 +16,23 @@ namespace memlease::server {
 
 class OpenFileWatch {
  public:
-  enum class Access : bool { kRead, kWrite };
-
   OpenFileWatch();
-  // Of a file of which there is one open file of each kind, or will be, all opened by their paths.
-  // Once more before the next one is opened. Negative: the kernel has no watch to give
-  // (fs.inotify.max_user_watches, max_user_instances).
+  // Of a file's one open file that can write, opened by its path, or of the next one after that has
+  // gone. Negative: the kernel has no watch to give (fs.inotify.max_user_watches,
+  // max_user_instances).
   int begin(int fd);
-  // Whether that one has gone. Nothing: nobody can tell, as no watch was given, or too many have
-  // gone at once.
-  std::optional<bool> has_gone(int watch, Access access);
-  // No watch is no error. Until then the file's memory stays.
+  // Whether it has gone. Nothing: nobody can tell, as no watch was given, or too many have gone at
+  // once.
+  std::optional<bool> has_gone(int watch);
+  // No watch is no error.
   void end(int watch);
 
  private:
-  using Gone = std::array<std::optional<bool>, 2>;  // by Access
   void read_news() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const wire::UniqueFd inotify_;
   wire::Mutex mutex_;
-  std::map<int, Gone> has_gone_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::optional<bool>> has_gone_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::server

@@ -2,6 +2,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <ostream>
@@ -163,55 +164,26 @@ TEST(MemfdDeviceBackend, NoLeaseIsAskedForToTellWhoCanWriteAFile) {
   })) << "but by who drops the locks";
 }
 
-blkcnt_t blocks(int fd) {
-  struct stat info{};
-  EXPECT_EQ(::fstat(fd, &info), 0);
-  return info.st_blocks;
-}
-
-std::size_t mapped_pages() {
-  std::ifstream file("/proc/self/maps");
-  std::size_t count = 0;
-  for (std::string line; std::getline(file, line);) {
-    if (line.find("memfd:memlease-") != std::string::npos) ++count;
-  }
-  return count;
-}
-
-void let_go(std::unique_ptr<server::SharedMemory>& pages) {
-  EXPECT_TRUE(testing::eventually([&] { return !pages->is_lent(); }));
-  EXPECT_EQ(pages->elsewhere(), server::Elsewhere::kNoWriter);
-  EXPECT_TRUE(pages->revoke());
-  pages.reset();
-}
-
-// To unmap it waits for who maps it, and whoever needs memory waits for that.
-TEST(MemfdDeviceBackend, WhatOthersReadStaysMappedUntilTheyDoNot) {
+// Where there is no watch the lease tells.
+TEST(MemfdDeviceBackend, WithoutAWatchItTellsWhoCanWriteAFileAllTheSame) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};  // so that there is no inotify
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
-  const auto made = [&](bool daemon_writes) {
-    return *memory.create_pages(65536, daemon_writes, wire::ReserveKept::kAll);
-  };
-  for (const bool daemon_writes : {false, true}) {
-    auto unread = made(daemon_writes);
-    let_go(unread);
-    EXPECT_EQ(mapped_pages(), 0U);
-    auto read = made(daemon_writes);
-    wire::UniqueFd reader(::fcntl(read->export_fd(false)->get(), F_DUPFD_CLOEXEC, 0));
-    void* const kept = ::mmap(nullptr, 65536, PROT_READ, MAP_SHARED, reader.get(), 0);
-    ASSERT_NE(kept, MAP_FAILED);
-    EXPECT_EQ(mapped_pages(), 2U);
-    let_go(read);
-    EXPECT_EQ(mapped_pages(), 2U) << "the reader's and the daemon's";
-    EXPECT_EQ(blocks(reader.get()), 0) << "without its memory";
-    ::munmap(kept, 65536);
-    auto another = made(daemon_writes);
-    let_go(another);
-    EXPECT_EQ(mapped_pages(), 1U) << "he has it open";
-    reader.reset();
-    another = made(daemon_writes);
-    let_go(another);
-    EXPECT_EQ(mapped_pages(), 0U);
-  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  auto segment = memory.create_segment(4096, wire::ReserveKept::kAll);
+  ASSERT_TRUE(segment.ok());
+  const auto is_let_go = [&] { return !(*segment)->is_lent(); };
+  auto writer = (*segment)->export_fd(true);
+  ASSERT_TRUE(writer.ok());
+  wire::UniqueFd kept(::fcntl(writer->get(), F_DUPFD_CLOEXEC, 0));
+  writer->reset();
+  EXPECT_TRUE(testing::eventually(is_let_go));
+  EXPECT_EQ((*segment)->elsewhere(), server::Elsewhere::kWriter);
+  EXPECT_FALSE((*segment)->is_lent()) << "nobody has a copy of what is closed next";
+  kept.reset();
+  EXPECT_EQ((*segment)->elsewhere(), server::Elsewhere::kNoWriter);
 }
 
 TEST(MemfdDeviceBackend, WhoHasLittleMayHaveSomeOfTheReserve) {

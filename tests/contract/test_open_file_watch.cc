@@ -1,4 +1,4 @@
-// Tells when nobody has a file any more, also where the news are lost.
+// Tells when nobody can write a file any more, also where the news are lost.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,30 +31,27 @@ struct WatchedFile {
   }
 };
 
-TEST(OpenFileWatch, AFileHasGoneWithItsLastDescriptorAndMapping) {
+TEST(OpenFileWatch, AWriterHasGoneWithItsLastDescriptorAndMapping) {
   OpenFileWatch watch;
   WatchedFile file;
   WatchedFile other;
   const int of_other = watch.begin(other.writer.get());
   const int of_file = watch.begin(file.writer.get());
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), false);
+  EXPECT_EQ(watch.has_gone(of_file), false);
   wire::UniqueFd copy(::fcntl(file.writer.get(), F_DUPFD_CLOEXEC, 0));
   void* const data =
       ::mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.writer.get(), 0);
   ASSERT_NE(data, MAP_FAILED);
   file.writer.reset();
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), false) << "there is a copy";
+  EXPECT_EQ(watch.has_gone(of_file), false) << "there is a copy";
   copy.reset();
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), false) << "it is mapped";
+  EXPECT_EQ(watch.has_gone(of_file), false) << "it is mapped";
   ASSERT_EQ(::munmap(data, kFileBytes), 0);
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), true);
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), true) << "and stays so";
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kRead), false);
-  file.reader.reset();
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kRead), true);
-  EXPECT_EQ(watch.has_gone(of_other, OpenFileWatch::Access::kWrite), false);
+  EXPECT_EQ(watch.has_gone(of_file), true);
+  EXPECT_EQ(watch.has_gone(of_file), true) << "and stays so";
+  EXPECT_EQ(watch.has_gone(of_other), false);
   watch.end(of_file);
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), std::nullopt);
+  EXPECT_EQ(watch.has_gone(of_file), std::nullopt);
   watch.end(of_other);
 }
 
@@ -66,15 +63,15 @@ TEST(OpenFileWatch, ItBeginsAgainWithTheNextOneThatIsOpened) {
   file.writer = WatchedFile::opened(file.reader, O_RDWR);
   const int of_file = watch.begin(file.writer.get());
   EXPECT_EQ(of_file, first);
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), false);
+  EXPECT_EQ(watch.has_gone(of_file), false);
   file.writer.reset();
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), true);
+  EXPECT_EQ(watch.has_gone(of_file), true);
 }
 
 TEST(OpenFileWatch, NobodyCanTellWithoutAWatch) {
   OpenFileWatch watch;
   EXPECT_LT(watch.begin(-1), 0) << "there is no such file";
-  EXPECT_EQ(watch.has_gone(-1, OpenFileWatch::Access::kWrite), std::nullopt);
+  EXPECT_EQ(watch.has_gone(-1), std::nullopt);
   watch.end(-1);
 }
 
@@ -92,13 +89,13 @@ TEST(OpenFileWatch, NobodyCanTellAfterNewsHaveBeenLost) {
     ASSERT_TRUE(WatchedFile::opened(noisy[i % 2].reader, O_RDWR));
   }
   file.writer.reset();
-  EXPECT_EQ(watch.has_gone(of_file, OpenFileWatch::Access::kWrite), std::nullopt);
-  EXPECT_EQ(watch.has_gone(of_noisy[0], OpenFileWatch::Access::kWrite), true);
+  EXPECT_EQ(watch.has_gone(of_file), std::nullopt);
+  EXPECT_EQ(watch.has_gone(of_noisy[0]), true);
   WatchedFile later;
   const int of_later = watch.begin(later.writer.get());
-  EXPECT_EQ(watch.has_gone(of_later, OpenFileWatch::Access::kWrite), false);
+  EXPECT_EQ(watch.has_gone(of_later), false);
   later.writer.reset();
-  EXPECT_EQ(watch.has_gone(of_later, OpenFileWatch::Access::kWrite), true);
+  EXPECT_EQ(watch.has_gone(of_later), true);
 }
 
 }  // namespace
