@@ -31,9 +31,14 @@ class BriefLook {
       : shared_(std::make_shared<Shared>(std::move(look))), pause_(pause) {}
   // Does not wait for a look that is held up; its thread ends when that does.
   ~BriefLook() {
-    const wire::MutexLock lock(shared_->mutex);
-    shared_->ending = true;
-    shared_->changed.notify_all();
+    bool is_held_up = false;
+    {
+      const wire::MutexLock lock(shared_->mutex);
+      shared_->ending = true;
+      shared_->changed.notify_all();
+      is_held_up = shared_->looking;
+    }
+    if (thread_.joinable()) is_held_up ? thread_.detach() : thread_.join();
   }
   BriefLook(const BriefLook&) = delete;
   BriefLook& operator=(const BriefLook&) = delete;
@@ -75,13 +80,12 @@ class BriefLook {
   };
 
   bool has_thread() {
-    if (has_thread_) return true;
+    if (thread_.joinable()) return true;
     try {
-      std::thread(serve, shared_).detach();
-      has_thread_ = true;
+      thread_ = std::thread(serve, shared_);
     } catch (const std::system_error&) {  // the daemon gets none, now
     }
-    return has_thread_;
+    return thread_.joinable();
   }
 
   static void serve(const std::shared_ptr<Shared>& shared) {
@@ -102,7 +106,7 @@ class BriefLook {
 
   const std::shared_ptr<Shared> shared_;
   const std::chrono::milliseconds pause_;
-  bool has_thread_ = false;
+  std::thread thread_;
   std::chrono::steady_clock::time_point paused_until_{};
 };
 
