@@ -38,13 +38,13 @@ TEST(CommandLines, TheyHaveABound) {
 }
 
 TEST(CommandLines, AProcessIsAskedForItsOwn) {
-  CommandLines lines;
+  CommandLines lines(CommandLines::read_command_line, std::chrono::milliseconds(0));
   EXPECT_THAT(lines.of(::getpid()), HasSubstr("/test_channel"));
   EXPECT_EQ(lines.of(::getpid()), CommandLines::read_command_line(::getpid()));
 }
 
 TEST(CommandLines, TheNameIsAskedForByAThreadThatNobodyWaitsForLong) {
-  CommandLines lines([](pid_t) { return "line"s; });
+  CommandLines lines([](pid_t) { return "line"s; }, std::chrono::milliseconds(0));
   const pid_t none = 0;
   EXPECT_EQ(lines.name_of(none), "");
   EXPECT_EQ(lines.name_of(::getpid()), "test_channel");
