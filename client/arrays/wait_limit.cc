@@ -56,8 +56,9 @@ void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanos
   all.push_back(wait_news.since(news_));
   if (stop_ != nullptr) all.push_back({&stop_->word(), 0});
   const WaitNews::Sleeper sleeper(wait_news);
-  const wire::FutexResult result = wire::futex_wait(all, lost_wakes.slice(slice, Clock::now()));
-  lost_wakes.look(result, all, Clock::now());
+  slice = lost_wakes.slice(slice, Clock::now());
+  const wire::FutexResult result = wire::futex_wait(all, slice);
+  lost_wakes.look(result, all, slice, Clock::now());
 }
 
 std::chrono::nanoseconds WaitLimit::left() {

@@ -9,10 +9,12 @@ std::chrono::nanoseconds LostWakes::slice(std::chrono::nanoseconds longest,
   return now < until_.load() ? std::min(longest, longest_.load()) : longest;
 }
 
-// A word that changes between the end of the slice and this look is taken for one, too: that costs
-// a minute of some more looks.
+// A word that has changed and whose sleepers are just being woken is taken for one, too: that costs
+// a minute of some more looks. The end of a short slice meets that where many processes come at
+// once, and nobody minds the lost wake of one.
 void LostWakes::look(wire::FutexResult result, std::span<const wire::FutexWait> words,
-                     Clock::time_point now) {
+                     std::chrono::nanoseconds slept, Clock::time_point now) {
+  if (slept < kFirst && now >= until_.load()) return;
   const auto has_changed = [](const wire::FutexWait& wait) {
     return wait.word->load() != wait.expected;
   };

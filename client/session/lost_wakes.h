@@ -21,9 +21,9 @@ class LostWakes {
 
   // How long to sleep, where nothing speaks against `longest`.
   std::chrono::nanoseconds slice(std::chrono::nanoseconds longest, Clock::time_point now) const;
-  // After a sleep on these words.
+  // After a sleep on these words that was to be so long.
   void look(wire::FutexResult result, std::span<const wire::FutexWait> words,
-            Clock::time_point now);
+            std::chrono::nanoseconds slept, Clock::time_point now);
 
  private:
   std::atomic<Clock::time_point> until_{Clock::time_point::min()};

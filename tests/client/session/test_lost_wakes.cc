@@ -6,13 +6,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <memory>
 #include <thread>
 
-#include "client/arrays/wait_limit.h"
 #include "client/session/lost_wakes.h"
-#include "tests/support/fake_control.h"
-#include "tests/support/fake_files.h"
 #include "wire/futex.h"
 #include "wire/shared_word.h"
 
@@ -28,19 +24,20 @@ TEST(LostWakes, MakeSlicesShortForAMinute) {
   const wire::FutexWait same{&word, 7};
   const wire::FutexWait changed{&word, 6};
   const auto now = LostWakes::Clock::now();
-  lost.look(FutexResult::kTimedOut, {&same, 1}, now);
-  lost.look(FutexResult::kWoken, {&changed, 1}, now);
-  lost.look(FutexResult::kChanged, {&changed, 1}, now);
+  lost.look(FutexResult::kTimedOut, {&same, 1}, 2s, now);
+  lost.look(FutexResult::kWoken, {&changed, 1}, 2s, now);
+  lost.look(FutexResult::kChanged, {&changed, 1}, 2s, now);
+  lost.look(FutexResult::kTimedOut, {&changed, 1}, 100ms, now);  // where many come at once
   EXPECT_EQ(lost.slice(2s, now), 2s);
-  lost.look(FutexResult::kTimedOut, {&changed, 1}, now);
+  lost.look(FutexResult::kTimedOut, {&changed, 1}, 2s, now);
   EXPECT_EQ(lost.slice(2s, now), 200ms);
   EXPECT_EQ(lost.slice(100ms, now), 100ms);
-  lost.look(FutexResult::kTimedOut, {&changed, 1}, now + 1s);
+  lost.look(FutexResult::kTimedOut, {&changed, 1}, 100ms, now + 1s);
   EXPECT_EQ(lost.slice(2s, now + 1s), 20ms);
-  lost.look(FutexResult::kTimedOut, {&changed, 1}, now + 2s);
+  lost.look(FutexResult::kTimedOut, {&changed, 1}, 20ms, now + 2s);
   EXPECT_EQ(lost.slice(2s, now + 61s), 20ms);
   EXPECT_EQ(lost.slice(2s, now + 62s), 2s);
-  lost.look(FutexResult::kTimedOut, {&changed, 1}, now + 63s);
+  lost.look(FutexResult::kTimedOut, {&changed, 1}, 2s, now + 63s);
   EXPECT_EQ(lost.slice(2s, now + 63s), 200ms);
 }
 
@@ -58,16 +55,14 @@ class Stolen : public ::testing::Test {
   long steal() { return ::syscall(SYS_futex, &words_[0], FUTEX_REQUEUE, 0, 1, &words_[1], 0); }
 
   wire::HalfWord* words_ = nullptr;
-  Session session_{"/here", wire::SessionId{7}, std::make_unique<testing::FakeFiles>(),
-                   std::make_unique<testing::FakeControl>()};
 };
 
 TEST_F(Stolen, ASleepIsNotWokenAndTheNextOnesAreShort) {
-  std::thread sleeper([this] {
+  constexpr std::chrono::milliseconds kSlice{300};
+  std::thread sleeper([&] {
     const wire::FutexWait wait{&words_[0], 0};
-    WaitLimit limit(session_, 0, kForever, kForever);
-    EXPECT_TRUE(limit.step().ok());
-    limit.sleep({&wait, 1});
+    const auto result = wire::futex_wait({&wait, 1}, kSlice);
+    lost_wakes.look(result, {&wait, 1}, kSlice, LostWakes::Clock::now());
     EXPECT_EQ(words_[0].load(), 1U) << "it has slept to the end of its slice";
   });
   while (steal() == 0) std::this_thread::yield();
