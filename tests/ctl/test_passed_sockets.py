@@ -36,7 +36,7 @@ def test_passed_sockets_are_served_and_stay(start, directory):
         service.signal(signal.SIGTERM)
         assert service.wait() == 0
         left = sorted(path.name for path in service.directory.iterdir())
-        assert left == ["attach.sock", "control.sock"]
+        assert left == ["attach.sock", "control.sock", "memleased.lock"]
         service = start(sockets=sockets)
         assert service.ctl("health").returncode == 0
 
