@@ -25,7 +25,8 @@ class Directory {
 
   Directory(Directory&&) = default;
   Directory& operator=(Directory&&) = delete;
-  // Removes the sockets and the lock file, not the directory; neither where sockets were passed.
+  // Removes the sockets and the lock file, not the directory; where sockets were passed, only those
+  // that it has made itself.
   ~Directory();
 
   // Sockets that a service manager has bound to the names that listen() will be asked for: all of
